@@ -13,6 +13,7 @@
 
 #include "collage/compile_report.h"
 #include "collage/estimate.h"
+#include "collage/frontend/onnx.h"
 #include "collage/ir/module.h"
 #include "collage/runtime/tensor.h"
 #include "collage/search.h"
@@ -45,8 +46,11 @@ class CompileProgress {
 struct CompileOptions {
   /// Executable to write.
   std::filesystem::path output;
-  /// Binds dynamic inputs: name → shape.
+  /// Binds inputs: name → shape.
   std::map<std::string, Shape> shapes;
+  /// Sizes of dimensions, by name ("sequence", or "x[0]" for one without a name): one size, or the least and the
+  /// largest of a dynamic dimension. Runs refuse other sizes.
+  std::map<std::string, Shape> dims;
   /// Sizes of dynamic dimensions, by name ("sequence", or "x[0]" for one without a name). The model gets a plan
   /// for each combination, searched like a model of just these sizes; a run with other sizes takes the native
   /// toolchain's kernels for any size.
@@ -156,6 +160,9 @@ struct CompileOptions {
   /// Whether kernels run on another machine: libraries and devices need not be here.
   bool runs_elsewhere() const { return packs || !machine.empty(); }
 };
+
+/// Returns how an ONNX model is imported that is compiled with `options`.
+ImportOptions ImportOptionsOf(const CompileOptions& options);
 
 /// Compiles the ONNX model, or the Relay text (".relay"), at `model`. A model with control flow, closures, data or
 /// shapes known only at run time becomes bytecode (collage/vm/vm.h), whose static graphs are each compiled as a model.

@@ -197,9 +197,7 @@ def to_relay(graph_module: Any, values: Sequence[Any]) -> tuple[Function, list[i
 
 
 def _name(node: Any) -> str:
-    """"add" of aten.add.Tensor."""
+    """ "add" of aten.add.Tensor."""
     target = node.target
     packet = getattr(target, "overloadpacket", None)
     return str(packet.__name__ if packet is not None else getattr(target, "__name__", target))
-
-

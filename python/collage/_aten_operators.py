@@ -121,7 +121,9 @@ def _power(a: Any, b: Any) -> Expr:
 def _clip(x: Expr, low: float | None = None, high: float | None = None) -> Expr:
     if isinstance(low, Expr) or isinstance(high, Expr):
         raise UnsupportedError("bounds that are tensors")
-    return relay.clip(x, a_min=-math.inf if low is None else float(low), a_max=math.inf if high is None else float(high))
+    return relay.clip(
+        x, a_min=-math.inf if low is None else float(low), a_max=math.inf if high is None else float(high)
+    )
 
 
 def _gelu(x: Expr, approximate: str = "none") -> Expr:
@@ -216,7 +218,9 @@ def _addmm(c: Expr, a: Expr, b: Expr, beta: float = 1, alpha: float = 1) -> Expr
     return relay.add(product, c if beta == 1 else relay.multiply(c, _scalar(beta, _type(c).dtype)))
 
 
-def _pool_attrs(kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil_mode: bool) -> dict[str, Any]:
+def _pool_attrs(
+    kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil_mode: bool
+) -> dict[str, Any]:
     size = _sizes(kernel, 2)
     return {
         "pool_size": size,
@@ -236,7 +240,9 @@ def _avg_pool2d(x: Expr, kernel: Sequence[int], stride: Sequence[int] = (), padd
                 ceil_mode: bool = False, count_include_pad: bool = True, divisor: int | None = None) -> Expr:  # fmt: skip
     if divisor is not None:
         raise UnsupportedError("a divisor of one's own")
-    return relay.nn.avg_pool2d(x, count_include_pad=count_include_pad, **_pool_attrs(kernel, stride, padding, ceil_mode))
+    return relay.nn.avg_pool2d(
+        x, count_include_pad=count_include_pad, **_pool_attrs(kernel, stride, padding, ceil_mode)
+    )
 
 
 def _reduce(op: Callable[..., Expr]) -> Callable[..., Expr]:

@@ -17,6 +17,11 @@ class Settings(TypedDict, total=False):
     shapes: Mapping[str, Sequence[int]] | None
     """Shape of a dynamic input. None: dynamic sizes stay symbolic."""
 
+    dims: Mapping[str, int | Sequence[int]] | None
+    """Size of a dimension in all inputs, or the range of its sizes: runs refuse others. A dimension without a name is
+    called ``INPUT[AXIS]``, and so may be one that the model gives a size. None: dynamic sizes stay symbolic, and may be
+    any."""
+
     tune_at: Mapping[str, Sequence[int]] | None
     """Sizes of a dynamic dimension. Each combination gets a plan of its own, for which all toolchains are searched; a
     dimension without a name is called ``INPUT[AXIS]``. None: only native kernels for any size."""

@@ -40,21 +40,25 @@ def from_onnx(
     model: OnnxModel,
     shape: Mapping[str, Sequence[int]] | None = None,
     constants: Mapping[str, Any] | None = None,
+    dims: Mapping[str, int | Sequence[int]] | None = None,
 ) -> IRModule:
     """Reads an ONNX model (opset 7 and newer) into a typed module with one function ``main``.
 
     Args:
         model: a path (external data is read beside it), the bytes of a model, or an ``onnx.ModelProto``.
-        shape: shapes of inputs that the model leaves open, by name.
+        shape: shapes of inputs, by name. Dimensions that neither the model nor this gives become ``?``.
         constants: arrays for inputs that are the same in every run, by name; they are no parameters then.
+        dims: sizes of dimensions, by name (``"batch"``, or ``"x[0]"``): one, or the least and the largest.
 
     Raises:
         InputError: the file cannot be read, or inputs do not fit.
         UnsupportedError: unknown operators, all of them at once.
     """
     shapes = {name: [int(size) for size in sizes] for name, sizes in (shape or {}).items()}
+    sizes = {name: (given, given) if isinstance(given, int) else given for name, given in (dims or {}).items()}
+    ranges = {name: (int(given[0]), int(given[-1])) for name, given in sizes.items()}
     with _as_file(model) as path:
-        return _core.from_onnx(path, shapes, dict(constants or {}))
+        return _core.from_onnx(path, shapes, dict(constants or {}), ranges)
 
 
 def to_onnx(

@@ -294,7 +294,9 @@ def _connect(address: str, arguments: Sequence[str]) -> _Cluster:
         try:
             socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()
         except (OSError, OverflowError) as error:
-            raise _Failure(f"cannot reach {host}:{port}: {error}", "is the cluster running, and this its port?") from error
+            raise _Failure(
+                f"cannot reach {host}:{port}: {error}", "is the cluster running, and this its port?"
+            ) from error
     try:
         try:
             ray.init(address=address, log_to_driver=False, logging_level="error")

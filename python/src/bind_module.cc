@@ -86,6 +86,15 @@ Type CallType(const IRModule& module, const std::string& name, std::vector<Type>
   return std::make_shared<TypeCallNode>(type->second.header, std::move(args));
 }
 
+IRModule FromOnnx(const std::filesystem::path& path, const std::map<std::string, Shape>& shapes,
+                  const nb::dict& constants, const std::map<std::string, std::pair<int64_t, int64_t>>& dims) {
+  ImportOptions options{.shapes = shapes};
+  for (const auto& [name, range] : dims) options.dims[name] = {range.first, range.second};
+  for (auto [name, value] : constants) options.constants[nb::cast<std::string>(name)] = TensorFrom(value);
+  nb::gil_scoped_release release;
+  return ImportOnnx(path, options);
+}
+
 }  // namespace
 
 void BindModule(nb::module_& m) {
@@ -164,15 +173,7 @@ void BindModule(nb::module_& m) {
       .def("__getstate__", [](const IRModule& self) { return PrintModule(self); })
       .def("__setstate__",
            [](IRModule& self, const std::string& text) { new (&self) IRModule(ParseModule(text, "pickle")); });
-  m.def(
-      "from_onnx",
-      [](const std::filesystem::path& path, const std::map<std::string, Shape>& shapes, nb::dict constants) {
-        ImportOptions options{shapes, {}};
-        for (auto [name, value] : constants) options.constants[nb::cast<std::string>(name)] = TensorFrom(value);
-        nb::gil_scoped_release release;
-        return ImportOnnx(path, options);
-      },
-      "path"_a, "shapes"_a, "constants"_a, "See `collage.frontend.from_onnx`.");
+  m.def("from_onnx", &FromOnnx, "path"_a, "shapes"_a, "constants"_a, "dims"_a, "See `collage.frontend.from_onnx`.");
   m.def(
       "to_onnx",
       [](const IRModule& module, const std::vector<std::string>& output_names,

@@ -86,7 +86,8 @@ nb::list InputsOf(const Program& self) {
   const vm::VmFunction& main = self.main();
   nb::list rows;
   for (size_t i = 0; i < main.params.size(); ++i) {
-    const std::vector<std::string> dims = i < main.param_dims.size() ? main.param_dims[i] : std::vector<std::string>();
+    const std::vector<std::string> dims =
+        i < main.dimensions.names().size() ? main.dimensions.names()[i] : std::vector<std::string>();
     rows.append(PortOf(main.param_names[i], *AsTensorType(main.params[i]), dims));
   }
   return rows;

@@ -62,8 +62,12 @@ SettingValue MapFrom(const nb::dict& given, const Setting& setting) {
       texts[nb::cast<std::string>(name)] = nb::cast<std::string>(value);
       continue;
     }
-    if (PySequence_Check(value.ptr()) == 0) FailKind(given, setting);
     Shape& shape = shapes[nb::cast<std::string>(name)];
+    if (PyIndex_Check(value.ptr()) != 0) {
+      shape.push_back(IntegerFrom(value, setting));
+      continue;
+    }
+    if (PySequence_Check(value.ptr()) == 0) FailKind(given, setting);
     for (const nb::handle size : value) shape.push_back(IntegerFrom(size, setting));
   }
   if (!texts.empty() && !shapes.empty()) FailKind(given, setting);

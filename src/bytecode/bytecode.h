@@ -8,6 +8,7 @@
 
 #include "collage/ir/dynamic_sizes.h"
 #include "collage/ir/module.h"
+#include "collage/ir/named_dimensions.h"
 #include "collage/ir/op.h"
 #include "collage/ir/value.h"
 #include "collage/runtime/executable.h"
@@ -57,7 +58,7 @@ struct VmFunction {
   /// Annotations of a global function that outside arguments are checked against; null where there are none.
   std::vector<Type> params;
   std::vector<std::string> param_names;  ///< set for global functions
-  DimensionNames param_dims;             ///< set for global functions; empty without names
+  NamedDimensions dimensions;            ///< set for global functions
   /// Result type of a global function that returns a tensor or a tuple of tensors; null for others.
   Type result;
   std::vector<std::string> result_names;  ///< names of the result's tensors, if the function has them

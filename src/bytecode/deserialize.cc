@@ -263,9 +263,9 @@ std::vector<Constructor> ReadConstructors(Reader& in, const Program& program) {
 void SetSignature(const Function& signature, VmFunction& function) {
   function.type_params = signature->type_params();
   function.result = signature->result_type();
-  function.param_dims = DimensionNamesOf(signature->attrs());
   function.result_names = NamesIn(signature->attrs(), kResultNames);
   function.param_names = NamesIn(signature->attrs(), kParameterNames);
+  function.dimensions = NamedDimensions(signature->attrs(), function.param_names);
   function.specialises = signature->attrs().StringOr(kAttrSpecialises, "");
   for (const Var& param : signature->params()) function.params.push_back(param->type_annotation());
 }

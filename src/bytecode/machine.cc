@@ -104,8 +104,8 @@ Value Machine::State::Invoke(std::string_view name, std::vector<Value> args, con
       throw Error(ErrorCategory::kInput,
                   fmt::format("parameter '{}' {}", function.param_names.at(i), fits.reason().text));
   }
-  const Result<void> agree = CheckNamedSizes(function.param_dims, args, function.param_names);
-  if (!agree.ok()) throw Error(ErrorCategory::kInput, "inputs differ: " + agree.reason().text);
+  const Result<void> agree = function.dimensions.Check(args);
+  if (!agree.ok()) throw Error(ErrorCategory::kInput, agree.reason().text);
   options = run_options;
   stack.clear();
   result = Value();

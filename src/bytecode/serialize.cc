@@ -156,7 +156,7 @@ std::string Signatures(const Program& program) {
   for (size_t i = 0; i < program.globals.size(); ++i) {
     const VmFunction& function = program.functions[i];
     Attrs attrs;
-    if (!function.param_dims.empty()) attrs.Set(kAttrDimensionNames, AttrOf(function.param_dims));
+    function.dimensions.AddTo(attrs);
     const auto set = [&attrs](const char* name, const std::vector<std::string>& names) {
       if (!names.empty()) attrs.Set(name, AttrValue::List(names.begin(), names.end()));
     };
@@ -233,6 +233,12 @@ std::string Executable::Serialize() const {
 void Executable::Save(const std::filesystem::path& path) const { WriteWhole(path, Serialize()); }
 
 Executable Executable::Load(const std::filesystem::path& path) { return Deserialize(ReadFile(path), path.string()); }
+
+NamedDimensions Executable::Dimensions(std::string_view function) const {
+  const auto found = std::ranges::find(program_->globals, function);
+  if (found == program_->globals.end()) return {};
+  return program_->functions[static_cast<size_t>(found - program_->globals.begin())].dimensions;
+}
 
 std::vector<Var> Executable::Parameters(std::string_view function) const {
   for (size_t i = 0; i < program_->globals.size(); ++i) {

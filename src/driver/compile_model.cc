@@ -90,13 +90,13 @@ void CheckOptions(const CompileOptions& options, const Job& job) {
 }
 
 void RefuseShapes(const CompileOptions& options, const std::string& where) {
-  if (options.shapes.empty()) return;
-  throw Error(ErrorCategory::kInput, "shapes are for models with dynamic inputs: a module states its own", where);
+  if (options.shapes.empty() && options.dims.empty()) return;
+  throw Error(ErrorCategory::kInput, "shapes and sizes are for ONNX models: a module states its own", where);
 }
 
 /// An ONNX model, or Relay text.
 IRModule ReadModel(const std::filesystem::path& model, const CompileOptions& options) {
-  if (model.extension() != ".relay") return ImportOnnx(model, {options.shapes, {}, /*keeps_open=*/true});
+  if (model.extension() != ".relay") return ImportOnnx(model, ImportOptionsOf(options));
   RefuseShapes(options, model.string());
   return ParseModule(ReadFile(model), model.string());
 }
@@ -167,8 +167,9 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
     return job.Do(compilation, /*check_required=*/false);
   };
   const IRModule graph = PrepareGraph(module, options.pass_context);
-  const std::vector<NamedSizes> sizes =
-      options.tune_at.empty() ? std::vector<NamedSizes>() : CombineSizes(graph.main(), options.tune_at);
+  const std::vector<NamedSizes> sizes = !options.tune_at.empty() ? CombineSizes(graph.main(), options.tune_at)
+                                        : !options.dims.empty()  ? SpreadSizes(graph.main())
+                                                                 : std::vector<NamedSizes>();
   if (!IsProgram(graph)) return on_graph(graph, name, options);
   if (!options.machine.empty()) {
     throw Error(
@@ -211,6 +212,12 @@ CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOp
 }
 
 }  // namespace
+
+ImportOptions ImportOptionsOf(const CompileOptions& options) {
+  ImportOptions importing{.shapes = options.shapes};
+  for (const auto& [name, sizes] : options.dims) importing.dims[name] = {sizes.front(), sizes.back()};
+  return importing;
+}
 
 CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options) {
   return ReadAndCompile(model, options, {});

@@ -39,6 +39,7 @@ CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const st
   for (const DistinctRegion& region : regions) {
     CompileOptions own = options;
     own.shapes.clear();
+    own.dims.clear();
     own.tune_at.clear();
     own.check_inputs.clear();  // they are the program's
     own.budget_seconds *= region.share;

@@ -298,6 +298,24 @@ SettingType Sizes(std::map<std::string, Shape> CompileOptions::*field) {
   return type;
 }
 
+SettingType Dimensions(std::map<std::string, Shape> CompileOptions::*field) {
+  SettingType type = TypeOf(field, "a size or a range by the names of dimensions", "NAME=SIZE|LOW..HIGH",
+                            "Mapping[str, int | Sequence[int]]", /*is_repeated=*/true);
+  type.parse = [](const std::vector<std::string>& texts) { return SettingValue(ParseDimensions(texts)); };
+  type.set = [field, wanted = type.values](CompileOptions& options, const SettingValue& value) {
+    const auto& sizes = As<std::map<std::string, Shape>>(value, wanted);
+    for (const auto& [name, range] : sizes) {
+      if (range.empty() || range.size() > 2)
+        Fail(fmt::format("dimension '{}' has {} sizes", name, range.size()), "give one, or the least and the largest");
+      if (range.front() < 1 || range.front() > range.back()) {
+        Fail(fmt::format("dimension '{}' cannot have sizes from {} to {}", name, range.front(), range.back()));
+      }
+    }
+    options.*field = sizes;
+  };
+  return type;
+}
+
 SettingType Rules(std::map<std::string, std::string> CompileOptions::*field) {
   SettingType type =
       TypeOf(field, "JSON by the names of toolchains", "TOOLCHAIN=RULE", "Mapping[str, str]", /*is_repeated=*/true);

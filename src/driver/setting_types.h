@@ -38,6 +38,8 @@ SettingType Texts(std::vector<std::string> CompileOptions::*field, std::string p
 SettingType Shapes(std::map<std::string, Shape> CompileOptions::*field);
 /// Sizes by the names of dimensions, "sequence=16,128".
 SettingType Sizes(std::map<std::string, Shape> CompileOptions::*field);
+/// A size or a range of sizes by the name of a dimension, "batch=1", "sequence=1..512"; two numbers are a range.
+SettingType Dimensions(std::map<std::string, Shape> CompileOptions::*field);
 /// JSON by the name of a toolchain, "NAME={…}" or "NAME=FILE.json".
 SettingType Rules(std::map<std::string, std::string> CompileOptions::*field);
 /// Tensors by name, from .npz files.

@@ -215,45 +215,6 @@ bool KindFits(const Value& value, const Type& type) {
 
 }  // namespace
 
-DimensionNames DimensionNamesOf(const Attrs& attrs) {
-  DimensionNames names;
-  const AttrValue* params = attrs.Find(kAttrDimensionNames);
-  if (params == nullptr || params->as_list() == nullptr) return names;
-  for (const AttrValue& param : *params->as_list()) {
-    names.emplace_back();
-    if (param.as_list() == nullptr) continue;
-    for (const AttrValue& name : *param.as_list()) {
-      names.back().push_back(name.as_string() == nullptr ? "" : *name.as_string());
-    }
-  }
-  return names;
-}
-
-AttrValue AttrOf(const DimensionNames& names) {
-  AttrValue::List params;
-  for (const std::vector<std::string>& dims : names) params.emplace_back(AttrValue::List(dims.begin(), dims.end()));
-  return params;
-}
-
-Result<void> CheckNamedSizes(const DimensionNames& names, const std::vector<Value>& args,
-                             const std::vector<std::string>& param_names) {
-  std::map<std::string, std::pair<int64_t, size_t>> known;  // size, and the parameter that has it
-  for (size_t i = 0; i < args.size() && i < names.size(); ++i) {
-    if (args[i].kind() != Value::Kind::kTensor) continue;
-    const Shape& shape = args[i].tensor().shape();
-    for (size_t d = 0; d < shape.size() && d < names[i].size(); ++d) {
-      if (names[i][d].empty()) continue;
-      const auto [first, is_new] = known.emplace(names[i][d], std::pair(shape[d], i));
-      const auto& [size, param] = first->second;
-      if (is_new || size == shape[d]) continue;
-      return Reason{fmt::format("'{}' is {} in '{}' and {} in '{}'", names[i][d], size, param_names.at(param), shape[d],
-                                param_names.at(i)),
-                    ""};
-    }
-  }
-  return {};
-}
-
 Result<void> CheckFits(const Value& value, const Type& type) {
   if (!type) return {};
   if (!KindFits(value, type)) {

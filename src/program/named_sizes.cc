@@ -29,7 +29,7 @@ const TensorTypeNode* TypeOf(const Var& param) {
 /// The dynamic dimensions of parameters.
 class DynamicDimensions {
  public:
-  explicit DynamicDimensions(const Function& function) : function_(function) {
+  explicit DynamicDimensions(const Function& function) : function_(function), named_(DimensionsOf(function)) {
     for (size_t param = 0; param < function->params().size(); ++param) {
       const TensorTypeNode* type = TypeOf(function->params()[param]);
       if (type == nullptr) {
@@ -37,12 +37,13 @@ class DynamicDimensions {
                     fmt::format("parameter '{}' is no tensor, it has no sizes", function->params()[param]->name()));
       }
       for (size_t axis = 0; axis < type->shape().size(); ++axis) {
-        if (type->shape()[axis].is_any()) names_.insert(DimensionName(function, param, axis));
+        if (type->shape()[axis].is_any()) names_.insert(named_.NameOf(param, axis));
       }
     }
   }
 
   const std::set<std::string>& names() const { return names_; }
+  const NamedDimensions& named() const { return named_; }
 
   /// Shapes of all parameters where dimensions have these sizes. Throws kInput for one without.
   std::vector<Shape> ShapesAt(const std::map<std::string, int64_t>& sizes) const {
@@ -51,7 +52,7 @@ class DynamicDimensions {
     for (size_t param = 0; param < function_->params().size(); ++param) {
       Shape& shape = shapes.emplace_back();
       for (const Dim& dim : TypeOf(function_->params()[param])->shape()) {
-        const std::string name = dim.is_any() ? DimensionName(function_, param, shape.size()) : "";
+        const std::string name = dim.is_any() ? named_.NameOf(param, shape.size()) : "";
         shape.push_back(dim.is_any() ? SizeOf(dim, name, sizes, known) : dim.size());
       }
     }
@@ -65,7 +66,7 @@ class DynamicDimensions {
       const std::vector<Dim>& dims = TypeOf(function_->params()[param])->shape();
       for (size_t axis = 0; axis < dims.size(); ++axis) {
         if (!dims[axis].is_any()) continue;
-        const auto size = sizes.find(DimensionName(function_, param, axis));
+        const auto size = sizes.find(named_.NameOf(param, axis));
         if (size != sizes.end()) known.emplace_back(dims[axis], size->second);
       }
     }
@@ -82,8 +83,16 @@ class DynamicDimensions {
   }
 
   const Function& function_;
+  NamedDimensions named_;
   std::set<std::string> names_;
 };
+
+/// "batch=1 sequence=16".
+std::string TextOf(const std::map<std::string, int64_t>& sizes) {
+  std::string text;
+  for (const auto& [name, size] : sizes) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, size);
+  return text;
+}
 
 void CheckSizes(const DynamicDimensions& dims, const std::map<std::string, Shape>& sizes) {
   size_t combinations = 1;
@@ -93,7 +102,11 @@ void CheckSizes(const DynamicDimensions& dims, const std::map<std::string, Shape
                   dims.names().empty() ? "all its sizes are known"
                                        : fmt::format("there are: {}", fmt::join(dims.names(), ", ")));
     }
-    const auto wrong = std::ranges::find_if(values, [](int64_t size) { return size < 1; });
+    const NamedDimensions::Ranges& ranges = dims.named().ranges();
+    const auto given = ranges.find(name);
+    const SizeRange range = given == ranges.end() ? SizeRange() : given->second;
+    const auto wrong = std::ranges::find_if(
+        values, [&](int64_t size) { return size < std::max<int64_t>(range.low, 1) || size > range.high; });
     if (wrong != values.end()) {
       throw Error(ErrorCategory::kInput, fmt::format("dimension '{}' cannot have size {}", name, *wrong), "--tune-at");
     }
@@ -107,14 +120,16 @@ void CheckSizes(const DynamicDimensions& dims, const std::map<std::string, Shape
 
 }  // namespace
 
-std::string GivenDimensionName(const Function& function, size_t param, size_t axis) {
-  const DimensionNames names = DimensionNamesOf(function->attrs());
-  return param < names.size() && axis < names[param].size() ? names[param][axis] : "";
+NamedDimensions DimensionsOf(const Function& function) {
+  std::vector<std::string> params;
+  for (const Var& param : function->params()) params.push_back(param->name());
+  return {function->attrs(), std::move(params)};
 }
 
-std::string DimensionName(const Function& function, size_t param, size_t axis) {
-  const std::string given = GivenDimensionName(function, param, axis);
-  return given.empty() ? fmt::format("{}[{}]", function->params()[param]->name(), axis) : given;
+std::string GivenDimensionName(const Function& function, size_t param, size_t axis) {
+  const NamedDimensions dimensions = DimensionsOf(function);
+  const NamedDimensions::Names& names = dimensions.names();
+  return param < names.size() && axis < names[param].size() ? names[param][axis] : "";
 }
 
 std::vector<NamedSizes> CombineSizes(const Function& function, const std::map<std::string, Shape>& sizes) {
@@ -133,9 +148,24 @@ std::vector<NamedSizes> CombineSizes(const Function& function, const std::map<st
   }
   std::vector<NamedSizes> all;
   for (const std::map<std::string, int64_t>& one : combined) {
-    std::string text;
-    for (const auto& [name, size] : one) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, size);
-    all.push_back({std::move(text), dims.ShapesAt(one)});
+    all.push_back({TextOf(one), dims.ShapesAt(one)});
+  }
+  return all;
+}
+
+std::vector<NamedSizes> SpreadSizes(const Function& function) {
+  const DynamicDimensions dims(function);
+  const NamedDimensions::Ranges& ranges = dims.named().ranges();
+  std::vector<NamedSizes> all;
+  for (const int64_t part : {1, 4, 16}) {
+    std::map<std::string, int64_t> sizes;
+    for (const std::string& name : dims.names()) {
+      const auto range = ranges.find(name);
+      if (range == ranges.end() || range->second.high == SizeRange().high) return {};
+      sizes[name] = std::max({range->second.low, range->second.high / part, int64_t{1}});
+    }
+    NamedSizes one{TextOf(sizes), dims.ShapesAt(sizes)};
+    if (std::ranges::find(all, one.text, &NamedSizes::text) == all.end()) all.push_back(std::move(one));
   }
   return all;
 }

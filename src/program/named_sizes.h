@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collage/ir/module.h"
+#include "collage/ir/named_dimensions.h"
 
 namespace collage {
 
@@ -17,15 +18,19 @@ struct NamedSizes {
   std::vector<Shape> shapes;  ///< by parameter
 };
 
+/// Returns the names and ranges that the attributes of `function` state.
+NamedDimensions DimensionsOf(const Function& function);
 /// Returns the name that the model gives a dimension of a parameter of `function`; empty where it gives none.
 std::string GivenDimensionName(const Function& function, size_t param, size_t axis);
-/// Returns that name, or "x[0]", by parameter and axis.
-std::string DimensionName(const Function& function, size_t param, size_t axis);
 
 /// Returns all combinations of `sizes`, which are by the names of dimensions. Dimensions that are known to be equal
 /// need one name only. Throws kInput for parameters that are no tensors, a name that no dynamic dimension has, a
 /// dynamic dimension without sizes, a size below 1, and more than 64 combinations.
 std::vector<NamedSizes> CombineSizes(const Function& function, const std::map<std::string, Shape>& sizes);
+
+/// Returns a few combinations spread over the ranges that the dynamic dimensions of `function` have: the largest sizes,
+/// a quarter and a sixteenth of them. None if a dimension has no largest size.
+std::vector<NamedSizes> SpreadSizes(const Function& function);
 
 /// Returns `module` with static `shapes` of @main's parameters, typed, and with operators of static shapes wherever
 /// sizes follow from them. Throws kInput where they contradict the module.

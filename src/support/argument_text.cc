@@ -148,6 +148,21 @@ std::map<std::string, std::vector<int64_t>> ParseSizes(const std::vector<std::st
   return sizes;
 }
 
+std::map<std::string, std::vector<int64_t>> ParseDimensions(const std::vector<std::string>& texts) {
+  std::map<std::string, std::vector<int64_t>> dims;
+  for (const std::string& text : texts) {
+    const size_t equals = text.rfind('='), dots = text.find("..", equals == std::string::npos ? 0 : equals);
+    const std::string plain = dots == std::string::npos ? text : text.substr(0, dots) + "," + text.substr(dots + 2);
+    const auto named = ReadNamed(plain, ',');
+    const bool is_comma = text.find(',', equals == std::string::npos ? 0 : equals) != std::string::npos;
+    if (!named || is_comma || named->second.size() != (dots == std::string::npos ? 1U : 2U)) {
+      Fail(fmt::format("malformed sizes '{}'", text), "write NAME=16, or NAME=1..512 for a range");
+    }
+    if (!dims.insert(*named).second) Fail(fmt::format("the size of '{}' is given twice", named->first));
+  }
+  return dims;
+}
+
 JsonText ReadJsonArgument(const std::string& argument, const std::string& where) {
   const size_t first = argument.find_first_not_of(" \t\n");
   if (first != std::string::npos && (argument[first] == '{' || argument[first] == '[')) return {argument, where};

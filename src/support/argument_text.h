@@ -39,6 +39,10 @@ std::map<std::string, std::vector<int64_t>> ParseShapes(const std::vector<std::s
 /// Reads "sequence=16,128"; several of them, by name. Throws kInput, also for a name given twice.
 std::map<std::string, std::vector<int64_t>> ParseSizes(const std::vector<std::string>& texts);
 
+/// Reads "batch=1" and "sequence=1..512" as [1] and [1, 512]; several of them, by name. Throws kInput, also for a name
+/// given twice.
+std::map<std::string, std::vector<int64_t>> ParseDimensions(const std::vector<std::string>& texts);
+
 /// Returns JSON written in place ("{…}", "[…]"), which errors call `where`, or that of the file so named. Throws
 /// kInput for a file that cannot be read.
 JsonText ReadJsonArgument(const std::string& argument, const std::string& where);

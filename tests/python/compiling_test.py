@@ -120,7 +120,9 @@ class Compiling(unittest.TestCase):
             model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
             file.write(model.SerializeToString())
         options = ["--threads", "1", "--partition-for", "native", "--quiet", "--json", "-o", path + ".clg"]
-        ran = subprocess.run([sys.executable, "-m", "collage", "compile", path, *options], capture_output=True, timeout=60)
+        ran = subprocess.run(
+            [sys.executable, "-m", "collage", "compile", path, *options], capture_output=True, timeout=60
+        )
         self.assertEqual(ran.returncode, 0, ran.stderr)
         command = json.loads(ran.stdout)
         ours = collage.compile(path, threads=1, partition_for="native").report
@@ -169,7 +171,9 @@ class Compiling(unittest.TestCase):
         np.testing.assert_array_equal(exe(np.full((2, 3), -1, "float32")), np.zeros((2, 3)))
 
     def test_should_stop_ends_measuring(self):
-        exe = collage.compile(network(6), threads=1, toolchains=["native"], max_measurements=3, should_stop=lambda: False)
+        exe = collage.compile(
+            network(6), threads=1, toolchains=["native"], max_measurements=3, should_stop=lambda: False
+        )
         self.assertLessEqual(exe.report["search"]["measured"], 3)
         exe = collage.compile(network(7), threads=1, toolchains=["native"], should_stop=lambda: True)
         self.assertEqual((exe.report["search"]["measured"], exe.report["search"]["budget_spent"]), (0, True))

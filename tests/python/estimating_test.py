@@ -28,7 +28,9 @@ def compile(estimator, **options):
 
 def least(report):
     """The contender of the least sum of costs; those that no search found have none."""
-    return min((one for one in report["play_off"] if one["estimated_seconds"] > 0), key=lambda one: one["estimated_seconds"])
+    return min(
+        (one for one in report["play_off"] if one["estimated_seconds"] > 0), key=lambda one: one["estimated_seconds"]
+    )
 
 
 class BuiltIn(unittest.TestCase):

@@ -94,8 +94,10 @@ class Calls(unittest.TestCase):
                 add_exe(*args, **named)
 
     def test_what_it_says_of_itself(self):
-        self.assertEqual([(port.name, port.shape, port.dtype) for port in add_exe.inputs],
-                         [("x", (4, 16), "float32"), ("y", (16,), "float32")])
+        self.assertEqual(
+            [(port.name, port.shape, port.dtype) for port in add_exe.inputs],
+            [("x", (4, 16), "float32"), ("y", (16,), "float32")],
+        )
         self.assertEqual([port.shape for port in add_exe.outputs], [(4, 16), (4, 16)])
         self.assertEqual(add_exe.num_threads, 1)
         self.assertEqual({part.toolchain for part in add_exe.partitions}, {"native"})

@@ -177,8 +177,9 @@ class Partitioning(unittest.TestCase):
         targets = [parts.RuleTarget("one", SINGLE), parts.RuleTarget("all", FUSED, external=False)]
         cover = parts.partition(network(), targets, cost=cost)
         self.assertEqual(cover.cost, 2.5)
-        self.assertEqual([(part.target, part.ops) for part in cover.partitions],
-                         [("all", ["tanh", "nn.conv2d", "nn.relu"])])
+        self.assertEqual(
+            [(part.target, part.ops) for part in cover.partitions], [("all", ["tanh", "nn.conv2d", "nn.relu"])]
+        )
         self.assertEqual(cover.next_best_cost, 3.0)
         self.assertGreaterEqual(asked.count("one"), 3)
         self.assertIn("Primitive=1", str(cover.function))
@@ -289,7 +290,9 @@ class ForOneToolchain(unittest.TestCase):
 
     def test_names_that_there_are_not(self):
         for mistake in ["partition_for_dnn", "optimize_for_dnn"]:
-            with self.assertRaisesRegex(AttributeError, f"'{mistake}': there is no toolchain 'dnn', there are native, .*biased"):
+            with self.assertRaisesRegex(
+                AttributeError, f"'{mistake}': there is no toolchain 'dnn', there are native, .*biased"
+            ):
                 getattr(parts, mistake)
         with self.assertRaisesRegex(AttributeError, "has no attribute 'partition_with'"):
             _ = parts.partition_with

@@ -55,7 +55,11 @@ class Contexts(unittest.TestCase):
             self.agrees(compile_alone())
         self.assertIn("nn.batch_norm", watch.operators["qnn.CanonicalizeOps"])
         self.assertNotIn("nn.batch_norm", watch.operators["SimplifyInference"])
-        for name in ("FoldConstant", "FoldScaleAxis", "EliminateCommonSubexpr"):  # up to level 3, though 2 is Sequential's
+        for name in (
+            "FoldConstant",
+            "FoldScaleAxis",
+            "EliminateCommonSubexpr",
+        ):  # up to level 3, though 2 is Sequential's
             self.assertIn(name, watch.seen)
             self.assertGreater(timing.seconds[name], 0)
         self.assertNotIn("CombineParallelConv2D", watch.seen)

@@ -45,14 +45,18 @@ class Texts(unittest.TestCase):
             (is_if(is_var(), wildcard(), wildcard()), "if(var, *, *)"),
             (is_function([is_var()], wildcard()), "fn(var -> *)"),
             (is_function(None, wildcard()).has_attr({"Composite": "a"}), "fn{Composite=a}(... -> *)"),
-            (dominates(relu(wildcard()), wildcard(), is_op("add")(wildcard(), wildcard())),
-             "dominates(nn.relu(*), *, add(*, *))"),
+            (
+                dominates(relu(wildcard()), wildcard(), is_op("add")(wildcard(), wildcard())),
+                "dominates(nn.relu(*), *, add(*, *))",
+            ),
             (wildcard().has_dtype("float32"), "*:float32"),
             (has_dtype("int8", is_var()), "var:int8"),
             (wildcard().has_shape([1, None]), "*:[1, ?]"),
             (has_type(relay.TensorType((1, 2), "int8")), "*:[1, 2]int8"),
-            (is_op("nn.conv2d")(wildcard(), wildcard()).has_attr({"strides": [2, 2], "data_layout": "NCHW"}),
-             "nn.conv2d{data_layout=NCHW, strides=[2,2]}(*, *)"),
+            (
+                is_op("nn.conv2d")(wildcard(), wildcard()).has_attr({"strides": [2, 2], "data_layout": "NCHW"}),
+                "nn.conv2d{data_layout=NCHW, strides=[2,2]}(*, *)",
+            ),
         ]:
             with self.subTest(text):
                 self.assertEqual(str(pattern), text)
@@ -116,7 +120,9 @@ class Matching(unittest.TestCase):
     def test_control_flow(self):
         c, y = relay.var("c", "bool"), relay.var("y")
         self.assertTrue(is_if(is_var("c"), wildcard(), wildcard()).match(relay.If(c, self.x, self.conv)))
-        self.assertTrue(is_let(is_var(), wildcard(), is_op("exp")(wildcard())).match(relay.Let(y, self.x, relay.exp(y))))
+        self.assertTrue(
+            is_let(is_var(), wildcard(), is_op("exp")(wildcard())).match(relay.Let(y, self.x, relay.exp(y)))
+        )
         self.assertTrue(is_tuple([is_var(), wildcard()]).match(relay.Tuple([self.x, self.conv])))
 
     def test_partition(self):

@@ -198,9 +198,15 @@ class Onnx(unittest.TestCase):
             found = collage.IRModule.from_expr(relay.Function(module.main.params, module.main.body))
             self.assertTrue(found.structural_equal(expected))
 
-    def test_dynamic_shape_is_asked_for(self):
-        with self.assertRaisesRegex(collage.InputError, "x"):
-            collage.frontend.from_onnx(self.model())
+    def test_dimensions_stay_dynamic_or_are_given(self):
+        def type_of_x(**options):
+            return str(collage.frontend.from_onnx(self.model(), **options).main.params[0].checked_type)
+
+        self.assertEqual(type_of_x(), "Tensor[(?, 3), float32]")
+        self.assertEqual(type_of_x(dims={"n": (1, 8)}), "Tensor[(?, 3), float32]")
+        self.assertEqual(type_of_x(dims={"x[0]": 5}), "Tensor[(5, 3), float32]")
+        with self.assertRaisesRegex(collage.InputError, "the model has no dimension 'y'"):
+            collage.frontend.from_onnx(self.model(), dims={"y": 5})
 
     def test_missing_file(self):
         with self.assertRaises(collage.InputError):

@@ -24,7 +24,9 @@ def differences(value, type_, path="report"):
     if typing.is_typeddict(type_):
         hints = typing.get_type_hints(type_)
         wrong = [f"{path}.{key}" for key in set(hints) ^ set(value)]
-        return wrong + [one for key in set(hints) & set(value) for one in differences(value[key], hints[key], f"{path}.{key}")]
+        return wrong + [
+            one for key in set(hints) & set(value) for one in differences(value[key], hints[key], f"{path}.{key}")
+        ]
     if origin is list:
         return [one for element in value for one in differences(element, inner[0], f"{path}[]")]
     if origin is dict:

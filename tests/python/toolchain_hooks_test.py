@@ -44,7 +44,10 @@ class Loops(Toolchain):
     """Cosines, as loops that call a C library, times a factor."""
 
     name = "loops"
-    option_table = (Option("factor", 1, "what results are multiplied by"), Option("library", COSINE.library, "where it is"))
+    option_table = (
+        Option("factor", 1, "what results are multiplied by"),
+        Option("library", COSINE.library, "where it is"),
+    )
 
     def supports_call(self, call):
         return None if call.op.name == "cos" else f"takes cos, not {call.op.name}"
@@ -116,7 +119,12 @@ class Dense(Toolchain):
 
     def update_constants(self, request, compiled):
         note("dense", "updated")
-        if compiled.blob != b"product" or compiled.source != "a product" or compiled.loader or len(compiled.constants) != 1:
+        if (
+            compiled.blob != b"product"
+            or compiled.source != "a product"
+            or compiled.loader
+            or len(compiled.constants) != 1
+        ):
             raise ValueError(f"not what was compiled: {compiled}")
         return self.constants(request.function)
 
@@ -279,7 +287,9 @@ class Options(unittest.TestCase):
         self.assertEqual(Loops().options, {"factor": 1, "library": "libm.so.6"})
         self.assertEqual(Loops().with_options({"factor": 3, "library": "a"}).options, {"factor": 3, "library": "a"})
         rows = {row["name"]: row["options"] for row in collage.toolchains()}
-        self.assertEqual([(row["name"], row["default"]) for row in rows["loops"]], [("factor", "1"), ("library", "libm.so.6")])
+        self.assertEqual(
+            [(row["name"], row["default"]) for row in rows["loops"]], [("factor", "1"), ("library", "libm.so.6")]
+        )
 
     def test_reach_the_hooks(self):
         report = alone(network(relay.cos), "loops -factor=3").report

@@ -163,7 +163,9 @@ class FromPython(unittest.TestCase):
 
     def test_wrong_results_do_not_win(self):
         report = collage.compile(network(), threads=1, toolchains=["wrong"]).report
-        self.assertNotIn("wrong", next(one for one in report["play_off"] if one["name"] == report["winner"])["partitions"])
+        self.assertNotIn(
+            "wrong", next(one for one in report["play_off"] if one["name"] == report["winner"])["partitions"]
+        )
         self.assertIn("wrong", str(report["failures"]))
 
     def test_predicates_say_why_not(self):
@@ -229,7 +231,9 @@ class OnnxRuntime(unittest.TestCase):
         random = np.random.default_rng(2)
         x = relay.var("x", shape=(1, 3, 16, 16))
         w = relay.const(random.standard_normal((8, 3, 3, 3)).astype("float32"))
-        net = relay.Function([x], relay.nn.softmax(relay.nn.batch_flatten(relay.nn.relu(relay.nn.conv2d(x, w, padding=[1, 1])))))
+        net = relay.Function(
+            [x], relay.nn.softmax(relay.nn.batch_flatten(relay.nn.relu(relay.nn.conv2d(x, w, padding=[1, 1]))))
+        )
         image = random.standard_normal((1, 3, 16, 16)).astype("float32")
         native = collage.compile(net, threads=1, partition_for="native")
         for threads in (1, 2):
@@ -251,7 +255,9 @@ class OnnxRuntime(unittest.TestCase):
         x = np.ones((2, 8), "float32")
         np.savez(inputs, **{"in.x": x})
         program = os.path.join(os.path.dirname(collage.__file__), "..", "..", "bin", "collage")
-        subprocess.run([program, "run", path, "--inputs", inputs, "--outputs", outputs], check=True, capture_output=True)
+        subprocess.run(
+            [program, "run", path, "--inputs", inputs, "--outputs", outputs], check=True, capture_output=True
+        )
         (result,) = np.load(outputs).values()
         np.testing.assert_allclose(result, expected(net, x), rtol=1e-5)
 

@@ -56,9 +56,13 @@ class Running(unittest.TestCase):
             self.machine.invoke("nothing")
         with self.assertRaisesRegex(collage.InputError, "float32"):
             self.machine.run(1.5)
-        deep = vm.VirtualMachine(vm.compile(collage.parse(
-            "def @main(%n: int64) -> int64 { if (equal(%n, 0i64)) { 0i64 } else { add(1i64, @main(subtract(%n, 1i64))) } }"
-        )))
+        deep = vm.VirtualMachine(
+            vm.compile(
+                collage.parse(
+                    "def @main(%n: int64) -> int64 { if (equal(%n, 0i64)) { 0i64 } else { add(1i64, @main(subtract(%n, 1i64))) } }"
+                )
+            )
+        )
         with self.assertRaises(collage.ResourceError):
             deep.run(200000)
 
@@ -141,10 +145,10 @@ class Compiling(unittest.TestCase):
             vm.compile(collage.parse("def @main(%x: Tensor[(2), float32]) { exp(%x) }"), "llvm -compiler=dnnl")
 
     def test_collage_compiles_the_dataflow_between_control_flow(self):
-        module = collage.parse('''
+        module = collage.parse("""
             def @main(%n: int64, %x: Tensor[(4, 32), float32]) -> Tensor[(4, 32), float32] {
               if (%n < 1i64) { tanh(%x) } else { @main(%n - 1i64, nn.softmax(multiply(%x, 2f))) }
-            }''')
+            }""")
         array = np.linspace(-1, 1, 128, dtype="float32").reshape(4, 32)
         expected = vm.VirtualMachine(vm.compile(module)).run(2, array)
         with tempfile.TemporaryDirectory() as folder:

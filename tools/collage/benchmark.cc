@@ -82,37 +82,61 @@ Subject PlanOf(const std::string& name, const std::filesystem::path& file) {
           [=] { return StepsFacts(name, executable.plan(), *instance); }};
 }
 
-/// Random tensors for @main of a program; `shapes` are those of its dynamic inputs, by name.
-std::vector<Value> InputsOf(const vm::Executable& program, const std::map<std::string, Shape>& shapes,
-                            const std::string& file) {
-  std::vector<Value> inputs;
-  uint64_t seed = 1;
-  for (const Var& param : program.Parameters("main")) {
-    const TensorTypeNode* type = AsTensorType(param->type_annotation());
-    const auto given = shapes.find(param->name());
-    if (type == nullptr || (!type->is_static() && given == shapes.end())) {
-      throw Error(
-          ErrorCategory::kInput,
-          fmt::format("input '{}' is {}", param->name(),
-                      type == nullptr ? "no tensor" : "of dynamic shape, " + ToString(param->type_annotation())),
-          file,
-          type == nullptr ? "only programs of tensors are timed"
-                          : fmt::format("say at which size to run: --shape {}=…", param->name()));
+/// Shapes and sizes at which programs run.
+struct RunSizes {
+  std::map<std::string, Shape> shapes;  ///< by input
+  std::map<std::string, Shape> dims;    ///< by dimension: one size each
+
+  bool empty() const { return shapes.empty() && dims.empty(); }
+};
+
+/// The shape of parameter `index` of a program. Throws kInput where a size of it is not given.
+Shape ShapeOf(const vm::Executable& program, size_t index, const Var& param, const RunSizes& sizes,
+              const std::string& file) {
+  const TensorTypeNode* type = AsTensorType(param->type_annotation());
+  if (type == nullptr) {
+    throw Error(ErrorCategory::kInput, fmt::format("input '{}' is no tensor", param->name()), file,
+                "only programs of tensors are timed");
+  }
+  const auto given = sizes.shapes.find(param->name());
+  if (given != sizes.shapes.end()) return given->second;
+  const NamedDimensions dimensions = program.Dimensions("main");
+  Shape shape;
+  for (const Dim& dim : type->shape()) {
+    if (!dim.is_any()) {
+      shape.push_back(dim.size());
+      continue;
     }
-    const Tensor tensor = Tensor::Empty(given == shapes.end() ? type->static_shape() : given->second, type->dtype());
-    FillRandom(tensor, seed++);
+    const std::string name = dimensions.NameOf(index, shape.size());
+    const auto size = sizes.dims.find(name);
+    if (size == sizes.dims.end()) {
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("input '{}' is of dynamic shape, {}", param->name(), ToString(param->type_annotation())),
+                  file, fmt::format("say at which size to run: --dim {}=<size>", name));
+    }
+    shape.push_back(size->second.front());
+  }
+  return shape;
+}
+
+/// Random tensors for @main of a program.
+std::vector<Value> InputsOf(const vm::Executable& program, const RunSizes& sizes, const std::string& file) {
+  std::vector<Value> inputs;
+  const std::vector<Var> params = program.Parameters("main");
+  for (size_t i = 0; i < params.size(); ++i) {
+    const Shape shape = ShapeOf(program, i, params[i], sizes, file);
+    const Tensor tensor = Tensor::Empty(shape, AsTensorType(params[i]->type_annotation())->dtype());
+    FillRandom(tensor, i + 1);
     inputs.emplace_back(tensor);
   }
   return inputs;
 }
 
-Subject ProgramOf(const std::string& name, const std::filesystem::path& file,
-                  const std::map<std::string, Shape>& shapes) {
+Subject ProgramOf(const std::string& name, const std::filesystem::path& file, const RunSizes& sizes) {
   const vm::Executable executable = vm::Executable::Load(file);
   const auto machine = std::make_shared<vm::Machine>(executable);
   return {name, executable.num_threads(),
-          [machine, inputs = InputsOf(executable, shapes, file.string())] { machine->Invoke("main", inputs); },
-          nullptr};
+          [machine, inputs = InputsOf(executable, sizes, file.string())] { machine->Invoke("main", inputs); }, nullptr};
 }
 
 struct Contender {
@@ -157,16 +181,22 @@ Fact TimesRow(const std::string& name, int num_threads, const Samples& samples, 
 
 /// The executables of the command line, and the model for each toolchain alone if that is wanted.
 std::vector<Subject> SubjectsOf(const Arguments& arguments) {
-  const std::map<std::string, Shape> shapes = OptionsFrom(arguments.settings).shapes;
+  const CompileOptions options = OptionsFrom(arguments.settings);
+  const RunSizes sizes{options.shapes, options.dims};
+  for (const auto& [name, range] : sizes.dims) {
+    if (range.front() == range.back()) continue;
+    throw Error(ErrorCategory::kInput, fmt::format("dimension '{}' has a range; a run has one size", name), "--dim");
+  }
   std::vector<Subject> subjects;
   bool has_program = false;
   for (const std::string& file : arguments.executables) {
     const bool is_program = vm::Executable::IsBytecode(file);
     has_program = has_program || is_program;
-    subjects.push_back(is_program ? ProgramOf(file, file, shapes) : PlanOf(file, file));
+    subjects.push_back(is_program ? ProgramOf(file, file, sizes) : PlanOf(file, file));
   }
-  if (!shapes.empty() && !has_program && arguments.model.empty()) {
-    throw Error(ErrorCategory::kInput, "no executable has inputs of dynamic shapes, and there is no model", "--shape");
+  if (!sizes.empty() && !has_program && arguments.model.empty()) {
+    throw Error(ErrorCategory::kInput, "no executable has inputs of dynamic shapes, and there is no model",
+                "--shape, --dim");
   }
   if (arguments.model.empty()) return subjects;
   const TemporaryFolder folder;
@@ -220,6 +250,7 @@ void AddBenchmarkCommand(CLI::App& app) {
   command->add_option("executables", arguments->executables, "Executables (.clg)")->required();
   command->add_option("--model", arguments->model, "ONNX model: also time every toolchain alone on it");
   AddSetting(*command, "shapes", arguments->settings, "With --model, and for programs.");
+  AddSetting(*command, "dims", arguments->settings, "With --model, and for programs: one size each.");
   command->add_option("--toolchains", arguments->toolchains,
                       "With --model: only these toolchains, separated by commas (default: all)");
   command->add_option("--seconds", arguments->seconds, "Approximate time to run, in seconds (default: 5)");

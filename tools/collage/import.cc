@@ -19,7 +19,7 @@ struct Arguments {
 };
 
 void Run(const Arguments& arguments) {
-  IRModule module = ImportOnnx(arguments.model, {OptionsFrom(arguments.settings).shapes});
+  IRModule module = ImportOnnx(arguments.model, ImportOptionsOf(OptionsFrom(arguments.settings)));
   if (arguments.prepare) module = PrepareForPartitioning(std::move(module));
   std::map<std::string, int64_t> counts;
   PostOrder(module.main(), [&](const Expr& expr) {
@@ -45,6 +45,7 @@ void AddImportCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand("import", "Read a model and list its Relay operators");
   command->add_option("model", arguments->model, "ONNX model")->required();
   AddSetting(*command, "shapes", arguments->settings);
+  AddSetting(*command, "dims", arguments->settings);
   command->add_flag("--prepare", arguments->prepare, "Run the passes that precede partitioning first");
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });

@@ -67,6 +67,7 @@ void AddInspectFlags(CLI::App& command, InspectArguments& arguments) {
   command.add_option("--constants", arguments.constants,
                      "JSON file: shapes of meta[relay.Constant][i] where the text has no metadata");
   AddSetting(command, "shapes", arguments.settings, "For ONNX models.");
+  AddSetting(command, "dims", arguments.settings, "For ONNX models.");
   command.add_flag("--json", arguments.json, "Print as JSON");
 }
 
@@ -74,10 +75,10 @@ InspectedFile ReadInspected(const InspectArguments& arguments) { return ReadInsp
 
 InspectedFile ReadInspected(const std::string& file, const InspectArguments& arguments) {
   if (std::filesystem::path(file).extension() == ".onnx") {
-    return {InferTypes(ImportOnnx(file, {OptionsFrom(arguments.settings).shapes})), false, nullptr};
+    return {InferTypes(ImportOnnx(file, ImportOptionsOf(OptionsFrom(arguments.settings)))), false, nullptr};
   }
   if (!arguments.settings.empty()) {
-    throw Error(ErrorCategory::kInput, "--shape is for ONNX models: Relay text states its shapes", file);
+    throw Error(ErrorCategory::kInput, "--shape and --dim are for ONNX models: Relay text states its shapes", file);
   }
   ParseOptions options;
   if (!arguments.constants.empty()) options.constants = ReadConstants(arguments.constants);

@@ -44,10 +44,10 @@ struct OptArguments {
 /// Relay text, or an ONNX model by its suffix.
 IRModule ReadModule(const std::string& file, const SettingTexts& settings) {
   if (std::filesystem::path(file).extension() == ".onnx") {
-    return InferTypes(ImportOnnx(file, {OptionsFrom(settings).shapes}));
+    return InferTypes(ImportOnnx(file, ImportOptionsOf(OptionsFrom(settings))));
   }
   if (!settings.empty()) {
-    throw Error(ErrorCategory::kInput, "--shape is for ONNX models: Relay text states its shapes", file);
+    throw Error(ErrorCategory::kInput, "--shape and --dim are for ONNX models: Relay text states its shapes", file);
   }
   return ParseModule(ReadFile(file), file);
 }
@@ -155,6 +155,7 @@ void AddOptCommand(CLI::App& app) {
   command->add_option("--print-after", arguments->print_after,
                       "Print the module after these passes, or after 'all', to standard error");
   AddSetting(*command, "shapes", arguments->settings, "For ONNX models.");
+  AddSetting(*command, "dims", arguments->settings, "For ONNX models.");
   command->add_flag("--types", arguments->types, "Print the type of each bound value");
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
   command->add_flag("--timing", arguments->timing, "Print the time of each pass to standard error");

@@ -7,22 +7,24 @@
 #include <vector>
 
 #include "collage/ir/module.h"
+#include "collage/ir/symbolic_size.h"
 
 namespace collage {
 
 struct ImportOptions {
-  /// Shapes of inputs that the model leaves open, by input name.
+  /// Shapes of inputs, by input name; also of one that the model gives another shape of the same rank.
   std::map<std::string, Shape> shapes;
+  /// Sizes of dimensions: by the names that the model gives them, or "x[0]", by input and axis, which may also be one
+  /// to which the model gives a size. A range of more than one size leaves the dimension open within it.
+  std::map<std::string, SizeRange> dims;
   /// Values of inputs that are the same in every run; they become constants and are no parameters any more. An input
   /// that says how something is shaped (where to slice, how far to pad) must be given so.
   std::map<std::string, Tensor> constants;
-  /// Whether dimensions that the model leaves open and `shapes` does not give become `?`; else they are refused. One
-  /// that `shapes` gives is given for all inputs where the model calls it by the same name.
-  bool keeps_open = false;
 };
 
 /// Reads an ONNX model (ai.onnx, opset 7 and newer, local functions and external data included) into a typed module
-/// with one `@main`.
+/// with one `@main`. Dimensions that neither the model nor the options give become `?`. One that `shapes` gives is
+/// given for all inputs where the model calls it by the same name.
 ///
 /// Whatever follows from constants and shapes is computed while importing, so that shape arithmetic vanishes. Every
 /// expression's span is the name of its ONNX node; `@main` has the attribute `output_names`. Throws kInput for files

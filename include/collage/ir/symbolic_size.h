@@ -7,12 +7,21 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace collage {
+
+/// Numbers from `low` to `high`.
+struct SizeRange {
+  int64_t low = 0;
+  int64_t high = std::numeric_limits<int64_t>::max();
+
+  bool operator==(const SizeRange&) const = default;
+};
 
 /// A number, or a polynomial with integer coefficients over symbols and over floors of quotients, minima and maxima of
 /// polynomials. Values are immutable and cheap to copy. Arithmetic that would overflow throws kInput.
@@ -24,6 +33,7 @@ class SymbolicSize {
     Kind kind;
     std::string name;   ///< a symbol's name
     int64_t order = 0;  ///< a symbol's position among others
+    SizeRange range;    ///< a symbol's values
     std::vector<SymbolicSize> operands;
     int depth = 1;
   };
@@ -35,8 +45,8 @@ class SymbolicSize {
   };
 
   SymbolicSize(int64_t value = 0) : constant_(value) {}  // NOLINT: implicit, so that sizes read as numbers
-  /// A new symbol for a size of 0 or more, unequal to all others. `order` sorts it among those of one model.
-  static SymbolicSize Symbol(std::string name, int64_t order);
+  /// A new symbol for a size in `range`, unequal to all others. `order` sorts it among those of one model.
+  static SymbolicSize Symbol(std::string name, int64_t order, SizeRange range = {});
 
   bool is_known() const { return terms_ == nullptr; }
   /// The number; must be known.

@@ -78,16 +78,6 @@ Type TypeOf(const Value& value);
 /// function type, fields of data are not looked into.
 Result<void> CheckFits(const Value& value, const Type& type);
 
-/// Function attribute: a list for each parameter with the names of its dimensions, "" for those without.
-inline constexpr const char* kAttrDimensionNames = "dimension_names";
-using DimensionNames = std::vector<std::vector<std::string>>;
-/// The attribute as text; empty when it is absent or no such list.
-DimensionNames DimensionNamesOf(const Attrs& attrs);
-AttrValue AttrOf(const DimensionNames& names);
-/// Whether dimensions of one name have one size in all of `args`; the reason names two that differ.
-Result<void> CheckNamedSizes(const DimensionNames& names, const std::vector<Value>& args,
-                             const std::vector<std::string>& param_names);
-
 /// Whether two values are equal: tensors of equal dtype and shape whose elements differ by no more than
 /// `tolerance * max(1, |element|)`; NaN equals NaN. Cells are equal if their contents are, functions always.
 bool ValuesEqual(const Value& a, const Value& b, double tolerance = 0);

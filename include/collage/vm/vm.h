@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "collage/ir/module.h"
+#include "collage/ir/named_dimensions.h"
 #include "collage/ir/value.h"
 #include "collage/runtime/executable.h"
 #include "collage/target/toolchain.h"
@@ -34,6 +35,8 @@ class Executable {
   /// The parameters of a global function, with their type annotations, which may be null. Throws kInput when there is
   /// no such function.
   std::vector<Var> Parameters(std::string_view function) const;
+  /// Names and ranges of the dimensions of these parameters; none of a function that the program has not.
+  NamedDimensions Dimensions(std::string_view function) const;
 
   /// The names of the tensors in the result of a global function, flattened, as the function has them in attribute
   /// `output_names`; others are output_0, output_1, … by their place. Empty where the result is not known to be

@@ -130,7 +130,9 @@ class Operator:
         if name in _names():
             op = get_op(name)
             attrs = "".join(f"\n    {key}={value!r}" for key, value in op.attrs.items())
-            self.__doc__ = f"{op.doc}\n\nArguments: {', '.join(op.args)}\nAttributes and their defaults:{attrs or ' none'}"
+            self.__doc__ = (
+                f"{op.doc}\n\nArguments: {', '.join(op.args)}\nAttributes and their defaults:{attrs or ' none'}"
+            )
 
     @staticmethod
     def exists(name: str) -> bool:

@@ -391,9 +391,7 @@ def partition(
         UnsupportedError: nothing covers the function; names nodes and why each target declines.
         InputError: malformed rules, a negative cost.
     """
-    rows = [
-        {"name": one.name, "external": one.external, "rule": json.loads(_json_of(one.rule))} for one in targets
-    ]
+    rows = [{"name": one.name, "external": one.external, "rule": json.loads(_json_of(one.rule))} for one in targets]
     formula: dict[str, Any] = {}
     if transition_penalty:
         formula["transition_penalty"] = transition_penalty

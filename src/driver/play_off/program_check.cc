@@ -19,6 +19,7 @@
 #include "ir/eval/interpreter.h"
 #include "ir/eval/reference.h"
 #include "ir/eval/sample_inputs.h"
+#include "program/named_sizes.h"
 #include "program/regions.h"
 
 namespace collage {
@@ -62,18 +63,27 @@ const TensorTypeNode* TypeOfParameter(const Var& param) {
   return AsTensorType(param->checked_type() ? param->checked_type() : param->type_annotation());
 }
 
-/// Dimensions that are known to be the same size in every run get one size.
+/// A size of a range: `size` itself, or one that goes by it.
+int64_t Within(const SizeRange& range, int64_t size) {
+  if (size >= range.low && size <= range.high) return size;
+  const int64_t count = range.high == std::numeric_limits<int64_t>::max() ? size : range.high - range.low + 1;
+  return range.low + size % count;
+}
+
+/// Dimensions that are known to be the same size in every run get one size, and each one that its range has.
 template <typename SizeOf>
 std::vector<Shape> ShapesOf(const Function& function, const SizeOf& size_of) {
+  const NamedDimensions dimensions = DimensionsOf(function);
   std::vector<Shape> shapes;
   std::vector<std::pair<Dim, int64_t>> known;
   for (const Var& param : function->params()) {
     Shape shape;
     for (const Dim& dim : TypeOfParameter(param)->shape()) {
       const auto same = std::ranges::find_if(known, [&](const auto& one) { return one.first.IsSame(dim); });
+      const SizeRange range = dimensions.RangeOf(shapes.size(), shape.size());
       const int64_t size = !dim.is_any()         ? dim.size()
                            : same != known.end() ? same->second
-                                                 : size_of(shape.size(), shapes.size());
+                                                 : Within(range, size_of(shape.size(), shapes.size()));
       if (dim.is_any() && same == known.end()) known.emplace_back(dim, size);
       shape.push_back(size);
     }

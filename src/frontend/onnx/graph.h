@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collage/frontend/onnx.h"
-#include "collage/ir/value.h"
+#include "collage/ir/named_dimensions.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/size_table.h"
 #include "frontend/onnx/tensor_reader.h"
@@ -54,6 +54,12 @@ class OnnxGraph {
   /// Returns a parameter with the shape that options or the model give, and symbols for its dynamic dimensions.
   Var InputParam(const onnx::ValueInfoProto& input);
   std::optional<int64_t> GivenDim(const onnx::TensorShapeProto::Dimension& dim) const;
+  /// The sizes that options give a dimension by its name or its place.
+  std::optional<SizeRange> GivenRange(const onnx::ValueInfoProto& input, int axis) const;
+  /// Throws kInput for sizes of a dimension that the model has not, and empty ranges.
+  void CheckDims(const std::vector<const onnx::ValueInfoProto*>& inputs) const;
+  /// Throws kInput where `given` is of another rank than the model states, or contradicts sizes that options give.
+  void CheckGivenShape(const onnx::ValueInfoProto& input, const Shape& given) const;
   /// "x=1x3": sizes of `input` that are not given are 1.
   std::string ShapeExample(const onnx::ValueInfoProto& input) const;
   static std::string NameOf(const onnx::TensorShapeProto::Dimension& dim);
@@ -72,7 +78,7 @@ class OnnxGraph {
   ImportOptions options_;
   TensorReader reader_;
   SizeTable sizes_;
-  std::map<std::string, int64_t> bound_;  ///< names of dimensions that given shapes bind
+  std::map<std::string, int64_t> bound_;  ///< names of dimensions that given shapes and sizes bind
   onnx::ModelProto model_;
   int64_t opset_ = 0;
   int64_t num_converted_ = 0;  ///< nodes so far, those of unrolled loops each time
@@ -80,7 +86,8 @@ class OnnxGraph {
   std::vector<Values> scopes_;
   std::vector<FunctionCall> calls_;
   std::vector<Var> params_;
-  DimensionNames dimension_names_;  ///< names of dynamic dimensions, by parameter
+  NamedDimensions::Names dimension_names_;  ///< names that the model gives dynamic dimensions
+  NamedDimensions::Ranges dimension_ranges_;
 };
 
 }  // namespace collage

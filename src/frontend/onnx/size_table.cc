@@ -123,15 +123,15 @@ std::string Sizes::ToString() const {
 
 // ---- symbols ----
 
-SymbolicSize SizeTable::NewSymbol(const std::string& name, const Expr& value, int dim) {
-  SymbolicSize symbol = SymbolicSize::Symbol(name, static_cast<int64_t>(origins_.size()));
+SymbolicSize SizeTable::NewSymbol(const std::string& name, const Expr& value, int dim, SizeRange range) {
+  SymbolicSize symbol = SymbolicSize::Symbol(name, static_cast<int64_t>(origins_.size()), range);
   origins_.emplace(symbol.terms()[0].factors[0].get(), Origin{symbol, value, dim});
   return symbol;
 }
 
-SymbolicSize SizeTable::Named(const std::string& name) {
+SymbolicSize SizeTable::Named(const std::string& name, SizeRange range) {
   const auto known = named_.find(name);
-  return known != named_.end() ? known->second : named_.emplace(name, NewSymbol(name, nullptr, 0)).first->second;
+  return known != named_.end() ? known->second : named_.emplace(name, NewSymbol(name, nullptr, 0, range)).first->second;
 }
 
 void SizeTable::FoundIn(const Var& param) {

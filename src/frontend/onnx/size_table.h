@@ -36,10 +36,10 @@ using PartialSizes = std::vector<std::optional<SymbolicSize>>;
 /// Symbols of one model and what they stand for. Expressions must be typed.
 class SizeTable {
  public:
-  /// The size that the model calls `name`: the same for equal names.
-  SymbolicSize Named(const std::string& name);
+  /// The size that the model calls `name`: the same for equal names. `range`: of the first one.
+  SymbolicSize Named(const std::string& name, SizeRange range = {});
   /// A size unequal to all others.
-  SymbolicSize Unnamed(const std::string& name) { return NewSymbol(name, nullptr, 0); }
+  SymbolicSize Unnamed(const std::string& name, SizeRange range = {}) { return NewSymbol(name, nullptr, 0, range); }
   /// Says that a run finds the symbols in the type of `param` in its dimensions, unless it finds them elsewhere.
   void FoundIn(const Var& param);
   /// Gives every dimension of `expr`'s type that is plain `Any` a symbol of its own.
@@ -73,7 +73,7 @@ class SizeTable {
     Sizes values;
   };
 
-  SymbolicSize NewSymbol(const std::string& name, const Expr& value, int dim);
+  SymbolicSize NewSymbol(const std::string& name, const Expr& value, int dim, SizeRange range = {});
   Type WithSymbols(const Type& type, const Expr& value);
   Expr ComputeOne(const SymbolicSize& size);
   Expr ComputeFactor(const SymbolicSize::Factor& factor);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "collage/ir/named_dimensions.h"
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
@@ -70,8 +71,8 @@ class Interpreter {
     }
     std::vector<std::string> names;
     for (const Var& param : params) names.push_back(param->name());
-    const Result<void> agree = CheckNamedSizes(DimensionNamesOf(function.attrs()), args, names);
-    if (!agree.ok()) throw Error(ErrorCategory::kInput, "inputs differ: " + agree.reason().text);
+    const Result<void> agree = NamedDimensions(function.attrs(), std::move(names)).Check(args);
+    if (!agree.ok()) throw Error(ErrorCategory::kInput, agree.reason().text);
   }
 
   /// Functions of the module are analysed when first called.

@@ -52,13 +52,15 @@ int64_t BoundProduct(int64_t a, int64_t b, int64_t none) {
 int64_t LowerBound(const SymbolicSize::Factor& factor) {
   using Kind = SymbolicSize::Factor::Kind;
   switch (factor.kind) {
-    case Kind::kSymbol: return 0;
+    case Kind::kSymbol: return factor.range.low;
     case Kind::kMinimum: return std::min(factor.operands[0].lower_bound(), factor.operands[1].lower_bound());
     case Kind::kMaximum: return std::max(factor.operands[0].lower_bound(), factor.operands[1].lower_bound());
     case Kind::kFloorDivide: {
       const int64_t least = factor.operands[0].lower_bound();
-      if (factor.operands[1].lower_bound() < 1 || least == kLeast) return kLeast;
-      return least >= 0 ? 0 : least;
+      const SymbolicSize& divisor = factor.operands[1];
+      if (divisor.lower_bound() < 1 || least == kLeast) return kLeast;
+      if (least >= 0) return divisor.upper_bound() == kMost ? 0 : least / divisor.upper_bound();
+      return least;
     }
     case Kind::kProduct: {
       const int64_t a = factor.operands[0].lower_bound(), b = factor.operands[1].lower_bound();
@@ -73,10 +75,17 @@ int64_t LowerBound(const SymbolicSize::Factor& factor) {
 int64_t UpperBound(const SymbolicSize::Factor& factor) {
   using Kind = SymbolicSize::Factor::Kind;
   switch (factor.kind) {
+    case Kind::kSymbol: return factor.range.high;
     case Kind::kMinimum: return std::min(factor.operands[0].upper_bound(), factor.operands[1].upper_bound());
     case Kind::kMaximum: return std::max(factor.operands[0].upper_bound(), factor.operands[1].upper_bound());
-    default: return kMost;
+    case Kind::kFloorDivide: {
+      const int64_t most = factor.operands[0].upper_bound(), divisor = factor.operands[1].lower_bound();
+      if (most == kMost || divisor < 1) return kMost;
+      return most < 0 ? -1 : most / divisor;
+    }
+    case Kind::kProduct: return kMost;
   }
+  return kMost;
 }
 
 /// Bounds of a product of factors none of which is negative; nothing where one may be.
@@ -110,8 +119,9 @@ std::string Text(const SymbolicSize::Factor& factor) {
 
 }  // namespace
 
-SymbolicSize SymbolicSize::Symbol(std::string name, int64_t order) {
-  return OfFactor({.kind = Factor::Kind::kSymbol, .name = std::move(name), .order = order, .operands = {}});
+SymbolicSize SymbolicSize::Symbol(std::string name, int64_t order, SizeRange range) {
+  return OfFactor(
+      {.kind = Factor::Kind::kSymbol, .name = std::move(name), .order = order, .range = range, .operands = {}});
 }
 
 SymbolicSize SymbolicSize::OfFactor(Factor factor) {

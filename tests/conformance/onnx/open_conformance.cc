@@ -157,7 +157,7 @@ class OpenCaseCheck {
   Outcome CheckAt(const std::filesystem::path& path, const std::vector<size_t>& open) const {
     IRModule module;
     try {
-      module = ImportOnnx(path, {.shapes = {}, .constants = constants_, .keeps_open = true});
+      module = ImportOnnx(path, {.constants = constants_});
     } catch (const Error& error) {
       const bool is_users =
           error.category() == ErrorCategory::kInput || error.category() == ErrorCategory::kUnsupported;

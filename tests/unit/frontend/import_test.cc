@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "collage/frontend/onnx.h"
+#include "collage/ir/named_dimensions.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
@@ -170,15 +171,14 @@ TEST(ImportTest, ShapesMayBeGivenAsConstants) {
   EXPECT_EQ(ImportError(model, {.constants = {{"sahpe", Ints({1}, {6})}}}), "the model has no input 'sahpe'");
 }
 
-TEST(ImportTest, OpenDimensionsStayOpenWhereThatIsWanted) {
+TEST(ImportTest, OpenDimensionsStayOpen) {
   ModelFile model(17);
   model.Input("x", TensorProto::FLOAT, {-1, 2, 3}).Output("y");
   model.Initializer("w", Floats({2, 3}, {1, -2, 3, -4, 5, -6})).Initializer("shape", Ints({3}, {0, 3, -1}));
   model.Node("Relu", {"x"}, {"r"});
   model.Node("Reshape", {"r", "shape"}, {"s"});
   model.Node("MatMul", {"s", "w"}, {"y"});
-  EXPECT_NE(ImportError(model).find("has dynamic dimensions"), std::string::npos);
-  const IRModule module = ImportOnnx(model.Write(), {.keeps_open = true});
+  const IRModule module = ImportOnnx(model.Write());
   EXPECT_EQ(ToString(module.main()->params()[0]->checked_type()), "Tensor[(?, 2, 3), float32]");
   for (const int64_t rows : {1, 4}) {
     const Tensor x = Tensor::Empty({rows, 2, 3}, kFloat32);
@@ -205,7 +205,7 @@ TEST(ImportTest, ConstantsOfOpenSizesAreComputed) {
   model.Node("Expand", {"row", "shape"}, {"rows"});
   model.Node("Add", {"x", "column"}, {"sum"});
   model.Node("Mul", {"sum", "rows"}, {"y"});
-  const IRModule module = ImportOnnx(model.Write(), {.keeps_open = true});
+  const IRModule module = ImportOnnx(model.Write());
   for (const Shape& shape : {Shape{1, 4, 2}, Shape{3, 1, 2}}) {
     const Tensor x = Tensor::Empty(shape, kFloat32);
     for (int64_t i = 0; i < x.num_elements(); ++i) x.Set(i, static_cast<double>(i % 7) - 3);
@@ -222,7 +222,7 @@ TEST(ImportTest, WhatNeedsANumberCannotStayOpen) {
   SetInts(pool, "kernel_shape", {3});
   SetInts(pool, "strides", {2});
   SetString(pool, "auto_pad", "SAME_UPPER");
-  const std::string error = ImportError(model, {.keeps_open = true});
+  const std::string error = ImportError(model);
   EXPECT_NE(error.find("node 'strided' (AveragePool, opset 17): needs to know the padding of auto_pad SAME_UPPER, "),
             std::string::npos)
       << error;
@@ -240,7 +240,7 @@ TEST(ImportTest, PaddingThatKeepsTheSizeFollowsIt) {
   SetInts(pool, "kernel_shape", {3, 2});
   SetInts(pool, "strides", {2, 2});
   SetString(pool, "auto_pad", "SAME_LOWER");
-  const IRModule module = ImportOnnx(model.Write(), {.keeps_open = true});
+  const IRModule module = ImportOnnx(model.Write());
   for (const Shape& shape : {Shape{1, 1, 4, 6}, Shape{1, 1, 5, 7}, Shape{1, 1, 1, 2}, Shape{1, 1, 9, 8}}) {
     const Tensor x = Tensor::Empty(shape, kFloat32);
     for (int64_t i = 0; i < x.num_elements(); ++i) x.Set(i, static_cast<double>(i % 7) - 9);
@@ -262,6 +262,49 @@ TEST(ImportTest, DimensionsOfOneNameAreGivenOnce) {
   EXPECT_EQ(ToString(module.main()->params()[1]->checked_type()), "Tensor[(3, 2), float32]");
 }
 
+TEST(ImportTest, DimensionsAreGivenByNameOrPlace) {
+  ModelFile model(17);
+  model.SymbolicInput("x", TensorProto::FLOAT, {"batch", "2"}).SymbolicInput("z", TensorProto::FLOAT, {"batch", "2"});
+  model.Output("y").Node("Add", {"x", "z"}, {"y"});
+  const auto types = [&](const std::map<std::string, SizeRange>& dims) {
+    const IRModule module = ImportOnnx(model.Write(), {.dims = dims});
+    std::string text;
+    for (const Var& param : module.main()->params()) text += ToString(param->checked_type()) + " ";
+    return text;
+  };
+  EXPECT_EQ(types({{"batch", {3, 3}}}), "Tensor[(3, 2), float32] Tensor[(3, 2), float32] ");
+  EXPECT_EQ(types({{"batch", {1, 8}}}), "Tensor[(?, 2), float32] Tensor[(?, 2), float32] ");
+  EXPECT_EQ(types({{"x[0]", {3, 3}}, {"z[0]", {1, 1}}}), "Tensor[(3, 2), float32] Tensor[(1, 2), float32] ");
+  // One that the model gives a size.
+  EXPECT_EQ(types({{"x[1]", {5, 5}}, {"z[1]", {5, 5}}}), "Tensor[(?, 5), float32] Tensor[(?, 5), float32] ");
+  EXPECT_EQ(ImportError(model, {.dims = {{"bacth", {1, 1}}}}), "the model has no dimension 'bacth'");
+  EXPECT_EQ(ImportError(model, {.dims = {{"batch", {8, 1}}}}), "dimension 'batch' cannot have sizes from 8 to 1");
+  EXPECT_EQ(ImportError(model, {.shapes = {{"x", Shape{3, 2}}}, .dims = {{"batch", {1, 2}}}}),
+            "input 'x' has shape [batch, 2], which (3, 2) does not fit: 'batch' is given other sizes");
+}
+
+TEST(ImportTest, AShapeReplacesThatOfTheFile) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {10, 3}).Output("y").Node("Relu", {"x"}, {"y"});
+  const IRModule module = ImportOnnx(model.Write(), {.shapes = {{"x", Shape{1, 640}}}});
+  EXPECT_EQ(ToString(module.main()->body()->checked_type()), "Tensor[(1, 640), float32]");
+  EXPECT_EQ(ImportError(model, {.shapes = {{"x", Shape{640}}}}),
+            "input 'x' has shape [10, 3], which (640) does not fit");
+}
+
+TEST(ImportTest, SizesOutOfTheirRangeAreRefusedInARun) {
+  ModelFile model(17);
+  model.SymbolicInput("x", TensorProto::FLOAT, {"batch", "2"}).Output("y").Node("Relu", {"x"}, {"y"});
+  const IRModule module = ImportOnnx(model.Write(), {.dims = {{"batch", {1, 2}}}});
+  EXPECT_EQ(Interpret(module, "main", {Value(Floats({2, 2}, {1, 2, 3, 4}))}).tensor().num_elements(), 4);
+  try {
+    Interpret(module, "main", {Value(Tensor::Zeros({3, 2}, kFloat32))});
+    ADD_FAILURE() << "three rows were taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "'batch' is 3 in 'x', the model was compiled for 1 to 2");
+  }
+}
+
 TEST(ImportTest, QuestionMarksAreNoNames) {
   ModelFile model(17);
   model.SymbolicInput("x", TensorProto::FLOAT, {"0", "0"}).Output("y").Node("Relu", {"x"}, {"y"});
@@ -269,7 +312,7 @@ TEST(ImportTest, QuestionMarksAreNoNames) {
     auto& shape = *model.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
     shape.mutable_dim(d)->set_dim_param(d == 0 ? "?" : "None");
   }
-  const IRModule module = ImportOnnx(model.Write(), {.keeps_open = true});
+  const IRModule module = ImportOnnx(model.Write());
   EXPECT_EQ(module.main()->attrs().Find(kAttrDimensionNames), nullptr);
 }
 
@@ -277,7 +320,7 @@ TEST(ImportTest, DimensionsOfOneNameMustAgreeInARun) {
   ModelFile model(17);
   model.SymbolicInput("x", TensorProto::FLOAT, {"batch", "2"}).SymbolicInput("z", TensorProto::FLOAT, {"batch", "2"});
   model.Output("y").Node("Add", {"x", "z"}, {"y"});
-  const IRModule module = ImportOnnx(model.Write(), {.keeps_open = true});
+  const IRModule module = ImportOnnx(model.Write());
   const Value two(Floats({2, 2}, {1, 2, 3, 4})), one(Floats({1, 2}, {1, 2}));
   EXPECT_EQ(Elements(Interpret(module, "main", {two, two}).tensor()), (std::vector<double>{2, 4, 6, 8}));
   try {

@@ -116,7 +116,7 @@ OpenVerdict CheckOpenModel(const std::filesystem::path& path, const std::vector<
   std::function<std::vector<Tensor>(const std::vector<Tensor>&)> run;
   IRModule open;
   try {
-    open = ImportOnnx(path, {.constants = options.constants, .keeps_open = true});
+    open = ImportOnnx(path, {.constants = options.constants});
   } catch (const Error& error) {
     if (error.category() != ErrorCategory::kInput && error.category() != ErrorCategory::kUnsupported) {
       return wrong("the import fails: " + error.Format());

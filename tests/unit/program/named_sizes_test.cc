@@ -23,10 +23,10 @@ using Sizes = std::map<std::string, Shape>;
 IRModule Module(const std::string& text) { return ParseModule(text, "m.relay"); }
 
 /// A function of two inputs whose first dimension is called batch; the second one of `x` has no name.
-Function Named() {
+Function Named(const NamedDimensions::Ranges& ranges = {}) {
   const IRModule module = Module("def @main(%x: Tensor[(?, ?), float32], %y: Tensor[(?, 4), float32]) { (%x, %y) }");
   Attrs attrs = module.main()->attrs();
-  attrs.Set(kAttrDimensionNames, AttrOf({{"batch", ""}, {"batch", ""}}));
+  NamedDimensions({{"batch", ""}, {"batch", ""}}, ranges, {"x", "y"}).AddTo(attrs);
   return MakeFunction(module.main()->params(), module.main()->body(), nullptr, attrs);
 }
 
@@ -50,6 +50,18 @@ TEST(NamedSizesTest, EveryOpenDimensionNeedsASize) {
          "sizes combine in more than 64 ways");
   const IRModule pair = Module("def @main(%x: (float32, float32)) { %x.0 }");
   ExpectError([&] { CombineSizes(pair.main(), {}); }, ErrorCategory::kInput, "parameter 'x' is no tensor");
+}
+
+TEST(NamedSizesTest, RangesAreSpread) {
+  std::vector<std::string> texts;
+  for (const NamedSizes& one : SpreadSizes(Named({{"batch", {2, 8}}, {"x[1]", {1, 512}}}))) texts.push_back(one.text);
+  EXPECT_EQ(texts, (std::vector<std::string>{"batch=8 x[1]=512", "batch=2 x[1]=128", "batch=2 x[1]=32"}));
+  EXPECT_TRUE(SpreadSizes(Named({{"batch", {2, 8}}})).empty());
+  ExpectError(
+      [&] {
+        CombineSizes(Named({{"batch", {2, 8}}}), {{"batch", {9}}, {"x[1]", {1}}});
+      },
+      ErrorCategory::kInput, "dimension 'batch' cannot have size 9");
 }
 
 TEST(NamedSizesTest, BoundModulesHaveStaticShapes) {

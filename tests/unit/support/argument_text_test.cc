@@ -77,5 +77,15 @@ TEST(ArgumentText, ReadsSizesByName) {
   ExpectError([] { ParseSizes({"x=1", "x=2"}); }, ErrorCategory::kInput, "sizes of 'x' are given twice");
 }
 
+TEST(ArgumentText, ReadsDimensionsByName) {
+  EXPECT_EQ(ParseDimensions({"batch=1", "sequence=1..512", "x[0]=7"}),
+            (Shapes{{"batch", {1}}, {"sequence", {1, 512}}, {"x[0]", {7}}}));
+  for (const char* text :
+       {"batch", "=1", "batch=", "batch=1,2", "batch=1..", "batch=..2", "batch=1..2..3", "batch=-1"}) {
+    ExpectError([&] { ParseDimensions({text}); }, ErrorCategory::kInput, "malformed sizes '" + std::string(text) + "'");
+  }
+  ExpectError([] { ParseDimensions({"x=1", "x=2"}); }, ErrorCategory::kInput, "the size of 'x' is given twice");
+}
+
 }  // namespace
 }  // namespace collage

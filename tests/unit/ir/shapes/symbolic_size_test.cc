@@ -37,6 +37,18 @@ int64_t ValueOf(const SymbolicSize& size, int64_t w, int64_t h) {
   return sum;
 }
 
+TEST(SymbolicSizeTest, RangesOfSymbolsBoundWhatIsMadeOfThem) {
+  const SymbolicSize s = SymbolicSize::Symbol("s", 2, {2, 10});
+  EXPECT_EQ(s.lower_bound(), 2);
+  EXPECT_EQ((s * 3 + 1).upper_bound(), 31);
+  EXPECT_EQ((s * s).upper_bound(), 100);
+  EXPECT_EQ(SymbolicSize::FloorDivide(s + 5, 4).lower_bound(), 1);
+  EXPECT_EQ(SymbolicSize::FloorDivide(s + 5, 4).upper_bound(), 3);
+  EXPECT_EQ(SymbolicSize::Minimum(s, 16), s);
+  EXPECT_TRUE(IsAtMost(s, 10));
+  EXPECT_FALSE(IsAtMost(s, 9));
+}
+
 TEST(SymbolicSizeTest, ArithmeticIsCanonical) {
   EXPECT_EQ((kW + 1) * (kH - 2), kW * kH + kH - kW * 2 - 2);
   EXPECT_EQ(kW - kW, SymbolicSize(0));

@@ -1,0 +1,244 @@
+// graph_inputs.cc: the inputs of a model, with the shapes, sizes and values that options give them.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "collage/ir/infer_type.h"
+#include "collage/support/error.h"
+#include "frontend/onnx/graph.h"
+
+namespace collage {
+namespace {
+
+Expr GivenConstant(const onnx::ValueInfoProto& input, const Tensor& value) {
+  const std::optional<DataType> dtype = OnnxDType(input.type().tensor_type().elem_type());
+  if (dtype != value.dtype()) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("input '{}' has elements of type {}, the constant given for it of type {}", input.name(),
+                            dtype ? dtype->ToString() : "?", value.dtype().ToString()));
+  }
+  return MakeConstant(value);
+}
+
+/// The size that the file gives; nothing for a symbolic size.
+std::optional<int64_t> KnownDim(const onnx::TensorShapeProto::Dimension& dim) {
+  return dim.has_dim_value() && dim.dim_value() > 0 ? std::optional<int64_t>(dim.dim_value()) : std::nullopt;
+}
+
+/// "batch, 3, ?".
+std::string DimsText(const onnx::TensorShapeProto& shape) {
+  std::string text;
+  for (const auto& dim : shape.dim()) {
+    const std::optional<int64_t> known = KnownDim(dim);
+    text += (text.empty() ? "" : ", ") + (known                     ? std::to_string(*known)
+                                          : dim.dim_param().empty() ? "?"
+                                                                    : dim.dim_param());
+  }
+  return text;
+}
+
+/// "x[0]".
+std::string PlaceText(const onnx::ValueInfoProto& input, int axis) { return fmt::format("{}[{}]", input.name(), axis); }
+
+Var TypedVar(const std::string& name, std::vector<Dim> shape, DataType dtype, const std::string& where) {
+  Shape sizes;
+  for (const Dim& dim : shape) sizes.push_back(dim.is_any() ? 1 : dim.size());
+  if (!CheckedBytes(sizes, dtype)) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("input '{}' has shape {}, which no tensor can have", name, ToString(sizes)), where);
+  }
+  Var var = MakeVar(name, TensorType(std::move(shape), dtype));
+  var->set_checked_type(var->type_annotation());
+  return var;
+}
+
+}  // namespace
+
+void OnnxGraph::AddInputs() {
+  std::vector<const onnx::ValueInfoProto*> inputs;
+  std::set<std::string> names;
+  for (const auto& input : model_.graph().input()) {
+    if (scopes_[0].contains(input.name())) continue;  // an initializer that is listed as input too
+    names.insert(input.name());
+    const auto given = options_.constants.find(input.name());
+    if (given == options_.constants.end()) {
+      inputs.push_back(&input);
+    } else {
+      scopes_[0][input.name()] = GivenConstant(input, given->second);
+    }
+  }
+  std::set<std::string> asked;
+  for (const auto& [name, shape] : options_.shapes) asked.insert(name);
+  for (const auto& [name, value] : options_.constants) asked.insert(name);
+  for (const std::string& name : asked) {
+    if (names.contains(name)) continue;
+    std::string known;
+    for (const std::string& candidate : names) known += (known.empty() ? "'" : ", '") + candidate + "'";
+    throw Error(ErrorCategory::kInput, fmt::format("the model has no input '{}'", name), path_.string(),
+                "its inputs are " + known);
+  }
+  CheckDims(inputs);
+  BindSymbols(inputs);
+  for (const onnx::ValueInfoProto* input : inputs) {
+    params_.push_back(InputParam(*input));
+    scopes_[0][input->name()] = params_.back();
+  }
+}
+
+/// The name of a symbolic size; "" where the model gives none. Some tools write "?" or "None" instead.
+std::string OnnxGraph::NameOf(const onnx::TensorShapeProto::Dimension& dim) {
+  const std::string& name = dim.dim_param();
+  const bool has_letter = std::ranges::any_of(name, [](unsigned char c) { return std::isalpha(c) || c >= 0x80; });
+  return has_letter && name != "None" ? name : "";
+}
+
+std::optional<SizeRange> OnnxGraph::GivenRange(const onnx::ValueInfoProto& input, int axis) const {
+  for (const std::string& name : {PlaceText(input, axis), NameOf(input.type().tensor_type().shape().dim(axis))}) {
+    const auto given = options_.dims.find(name);
+    if (given != options_.dims.end()) return given->second;
+  }
+  return std::nullopt;
+}
+
+void OnnxGraph::CheckDims(const std::vector<const onnx::ValueInfoProto*>& inputs) const {
+  std::set<std::string> names, places;
+  for (const onnx::ValueInfoProto* input : inputs) {
+    const auto& dims = input->type().tensor_type().shape().dim();
+    for (int i = 0; i < dims.size(); ++i) {
+      places.insert(PlaceText(*input, i));
+      if (KnownDim(dims[i])) continue;
+      names.insert(NameOf(dims[i]).empty() ? PlaceText(*input, i) : NameOf(dims[i]));
+    }
+  }
+  for (const auto& [name, range] : options_.dims) {
+    if (range.low < 0 || range.low > range.high) {
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("dimension '{}' cannot have sizes from {} to {}", name, range.low, range.high),
+                  path_.string());
+    }
+    if (names.contains(name) || places.contains(name)) continue;
+    throw Error(ErrorCategory::kInput, fmt::format("the model has no dimension '{}'", name), path_.string(),
+                names.empty() ? "all its sizes are known; one of input x is given another size by --dim x[0]=<size>"
+                              : fmt::format("there are: {}", fmt::join(names, ", ")));
+  }
+}
+
+/// A dimension that is given for one input is given for all that the model calls by the same name, unless several are
+/// given that differ.
+void OnnxGraph::BindSymbols(const std::vector<const onnx::ValueInfoProto*>& inputs) {
+  std::set<std::string> ambiguous;
+  for (const onnx::ValueInfoProto* input : inputs) {
+    const auto given = options_.shapes.find(input->name());
+    const auto& dims = input->type().tensor_type().shape().dim();
+    if (given == options_.shapes.end() || given->second.size() != static_cast<size_t>(dims.size())) continue;
+    for (int i = 0; i < dims.size(); ++i) {
+      const std::string name = NameOf(dims[i]);
+      if (KnownDim(dims[i]) || name.empty()) continue;
+      const int64_t size = given->second[static_cast<size_t>(i)];
+      if (bound_.emplace(name, size).first->second != size) ambiguous.insert(name);
+    }
+  }
+  for (const std::string& name : ambiguous) bound_.erase(name);
+  for (const auto& [name, range] : options_.dims) {
+    if (range.low == range.high) bound_[name] = range.low;
+  }
+}
+
+std::string OnnxGraph::ShapeHint() const {
+  std::string example;
+  for (const auto& input : model_.graph().input()) {
+    const auto& dims = input.type().tensor_type().shape().dim();
+    const bool is_open = std::ranges::any_of(dims, [](const auto& dim) { return !KnownDim(dim); });
+    if (!is_open || scopes_[0].find(input.name()) == scopes_[0].end()) continue;
+    if (As<ConstantNode>(scopes_[0].at(input.name())) != nullptr) continue;
+    example += " --shape " + ShapeExample(input);
+  }
+  return example.empty() ? "" : "give the shapes of the model's inputs, as in" + example;
+}
+
+std::string OnnxGraph::ShapeExample(const onnx::ValueInfoProto& input) const {
+  std::string sizes;
+  for (const auto& dim : input.type().tensor_type().shape().dim()) {
+    sizes += (sizes.empty() ? "" : "x") + std::to_string(GivenDim(dim).value_or(1));
+  }
+  return input.name() + "=" + sizes;
+}
+
+/// The size that the file, or a shape that is given for another input, gives; nothing for a symbolic size.
+std::optional<int64_t> OnnxGraph::GivenDim(const onnx::TensorShapeProto::Dimension& dim) const {
+  if (const std::optional<int64_t> known = KnownDim(dim)) return known;
+  const auto bound = bound_.find(NameOf(dim));
+  return bound == bound_.end() ? std::nullopt : std::optional(bound->second);
+}
+
+void OnnxGraph::CheckGivenShape(const onnx::ValueInfoProto& input, const Shape& given) const {
+  const auto& tensor = input.type().tensor_type();
+  const auto refuse = [&](const std::string& reason) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("input '{}' has shape [{}], which {} does not fit{}", input.name(),
+                            DimsText(tensor.shape()), ToString(given), reason),
+                path_.string());
+  };
+  if (!tensor.has_shape()) return;
+  if (static_cast<int>(given.size()) != tensor.shape().dim_size()) refuse("");
+  for (int i = 0; i < tensor.shape().dim_size(); ++i) {
+    const std::optional<SizeRange> range = GivenRange(input, i);
+    const int64_t size = given[static_cast<size_t>(i)];
+    if (!range || (size >= range->low && size <= range->high)) continue;
+    const std::string name = NameOf(tensor.shape().dim(i));
+    refuse(fmt::format(": '{}' is given other sizes", name.empty() ? PlaceText(input, i) : name));
+  }
+}
+
+Var OnnxGraph::InputParam(const onnx::ValueInfoProto& input) {
+  const std::string where = path_.string();
+  if (!input.type().has_tensor_type()) {
+    throw Error(ErrorCategory::kUnsupported, fmt::format("input '{}' is no tensor", input.name()), where);
+  }
+  const auto& tensor = input.type().tensor_type();
+  const std::optional<DataType> dtype = OnnxDType(tensor.elem_type());
+  if (!dtype) {
+    throw Error(ErrorCategory::kUnsupported,
+                fmt::format("input '{}' has element type {}, which is not supported", input.name(),
+                            OnnxDTypeName(tensor.elem_type())),
+                where);
+  }
+  dimension_names_.emplace_back();
+  const auto param = [&](std::vector<Dim> shape) { return TypedVar(input.name(), std::move(shape), *dtype, where); };
+  std::vector<Dim> shape;
+  bool is_open = false;
+  for (int i = 0; i < tensor.shape().dim_size(); ++i) {
+    const std::optional<SizeRange> range = GivenRange(input, i);
+    std::optional<int64_t> size = GivenDim(tensor.shape().dim(i));
+    if (range) size = range->low == range->high ? std::optional(range->low) : std::nullopt;
+    is_open = is_open || !size;
+    shape.push_back(size ? Dim(*size) : Dim::Any());
+  }
+  const auto given = options_.shapes.find(input.name());
+  if (given != options_.shapes.end()) {
+    CheckGivenShape(input, given->second);
+    return param({given->second.begin(), given->second.end()});
+  }
+  if (!tensor.has_shape()) {
+    throw Error(ErrorCategory::kInput, fmt::format("input '{}' has no shape in the file", input.name()), where,
+                fmt::format("give it, as in --shape {}=1x3x224x224", input.name()));
+  }
+  if (!is_open) return param(std::move(shape));
+  dimension_names_.back().resize(shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!shape[i].is_any()) continue;
+    const auto axis = static_cast<int>(i);
+    const std::string name = NameOf(tensor.shape().dim(axis)), place = PlaceText(input, axis);
+    const SizeRange range = GivenRange(input, axis).value_or(SizeRange());
+    if (range != SizeRange()) dimension_ranges_[name.empty() ? place : name] = range;
+    dimension_names_.back()[i] = name;
+    shape[i] = Dim::Of(name.empty() ? sizes_.Unnamed(place, range) : sizes_.Named(name, range));
+  }
+  const Var var = param(std::move(shape));
+  sizes_.FoundIn(var);
+  return var;
+}
+
+}  // namespace collage

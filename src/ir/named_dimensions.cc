@@ -1,0 +1,110 @@
+// named_dimensions.cc: the attributes, and the check before each run.
+#include "collage/ir/named_dimensions.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace collage {
+namespace {
+
+constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
+
+NamedDimensions::Names NamesIn(const Attrs& attrs) {
+  NamedDimensions::Names names;
+  const AttrValue* params = attrs.Find(kAttrDimensionNames);
+  if (params == nullptr || params->as_list() == nullptr) return names;
+  for (const AttrValue& param : *params->as_list()) {
+    names.emplace_back();
+    if (param.as_list() == nullptr) continue;
+    for (const AttrValue& name : *param.as_list()) {
+      names.back().push_back(name.as_string() == nullptr ? "" : *name.as_string());
+    }
+  }
+  return names;
+}
+
+NamedDimensions::Ranges RangesIn(const Attrs& attrs) {
+  NamedDimensions::Ranges ranges;
+  const AttrValue* all = attrs.Find(kAttrDimensionRanges);
+  if (all == nullptr || all->as_list() == nullptr) return ranges;
+  for (const AttrValue& one : *all->as_list()) {
+    const AttrValue::List* fields = one.as_list();
+    if (fields == nullptr || fields->size() != 3) continue;
+    const std::string* name = (*fields)[0].as_string();
+    const int64_t *low = (*fields)[1].as_int(), *high = (*fields)[2].as_int();
+    if (name != nullptr && low != nullptr && high != nullptr) ranges[*name] = {*low, *high};
+  }
+  return ranges;
+}
+
+std::string RangeText(const SizeRange& range) {
+  return range.high == kNoBound ? fmt::format("{} or more", range.low) : fmt::format("{} to {}", range.low, range.high);
+}
+
+}  // namespace
+
+NamedDimensions::NamedDimensions(Names names, Ranges ranges, std::vector<std::string> params)
+    : names_(std::move(names)), ranges_(std::move(ranges)), params_(std::move(params)) {
+  std::map<std::string, std::pair<size_t, size_t>> first;
+  for (size_t param = 0; param < params_.size() && param < names_.size(); ++param) {
+    for (size_t axis = 0; axis < names_[param].size(); ++axis) {
+      const SizeRange range = RangeOf(param, axis);
+      const auto& [first_param, first_axis] = first.emplace(NameOf(param, axis), std::pair(param, axis)).first->second;
+      const bool is_first = first_param == param && first_axis == axis;
+      if (is_first && range == SizeRange()) continue;
+      places_.push_back({param, axis, first_param, first_axis, is_first ? range : SizeRange()});
+    }
+  }
+}
+
+NamedDimensions::NamedDimensions(const Attrs& attrs, std::vector<std::string> params)
+    : NamedDimensions(NamesIn(attrs), RangesIn(attrs), std::move(params)) {}
+
+std::string NamedDimensions::NameOf(size_t param, size_t axis) const {
+  const bool has_name = param < names_.size() && axis < names_[param].size() && !names_[param][axis].empty();
+  return has_name ? names_[param][axis] : fmt::format("{}[{}]", params_.at(param), axis);
+}
+
+SizeRange NamedDimensions::RangeOf(size_t param, size_t axis) const {
+  if (ranges_.empty()) return {};
+  const auto range = ranges_.find(NameOf(param, axis));
+  return range == ranges_.end() ? SizeRange() : range->second;
+}
+
+void NamedDimensions::AddTo(Attrs& attrs) const {
+  bool has_names = !ranges_.empty();  // whose places follow from the lists of names
+  AttrValue::List params, ranges;
+  for (const std::vector<std::string>& dims : names_) {
+    params.emplace_back(AttrValue::List(dims.begin(), dims.end()));
+    for (const std::string& name : dims) has_names = has_names || !name.empty();
+  }
+  for (const auto& [name, range] : ranges_) ranges.emplace_back(AttrValue::List{name, range.low, range.high});
+  if (has_names) attrs.Set(kAttrDimensionNames, std::move(params));
+  if (!ranges_.empty()) attrs.Set(kAttrDimensionRanges, std::move(ranges));
+}
+
+Result<void> NamedDimensions::Check(const std::vector<Value>& args) const {
+  const auto size_at = [&](size_t param, size_t axis) -> std::optional<int64_t> {
+    if (param >= args.size() || args[param].kind() != Value::Kind::kTensor) return std::nullopt;
+    const Shape& shape = args[param].tensor().shape();
+    return axis < shape.size() ? std::optional(shape[axis]) : std::nullopt;
+  };
+  for (const auto& [param, axis, first_param, first_axis, range] : places_) {
+    const std::optional<int64_t> size = size_at(param, axis), first = size_at(first_param, first_axis);
+    if (!size || !first) continue;
+    if (*size != *first) {
+      return Reason{fmt::format("inputs differ: '{}' is {} in '{}' and {} in '{}'", NameOf(param, axis), *first,
+                                params_.at(first_param), *size, params_.at(param)),
+                    ""};
+    }
+    if (*size < range.low || *size > range.high) {
+      return Reason{fmt::format("'{}' is {} in '{}', the model was compiled for {}", NameOf(param, axis), *size,
+                                params_.at(param), RangeText(range)),
+                    ""};
+    }
+  }
+  return {};
+}
+
+}  // namespace collage
