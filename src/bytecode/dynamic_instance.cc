@@ -59,6 +59,11 @@ const DynamicInstance::Shapes& DynamicInstance::ShapesFor(const std::vector<Tens
     if (!AsTensorType(leaf)->is_static()) FailAsDamaged(kernel_);
     shapes.outputs.emplace_back(AsTensorType(leaf)->static_shape(), AsTensorType(leaf)->dtype());
   }
+  // No element of an empty tensor can be read, whatever the index.
+  const bool has_indices = std::ranges::any_of(
+      kernel_.sizes.steps, [](const DynamicSizes::Step& step) { return step.op != nullptr && step.op->index_limit; });
+  const auto is_empty = [](const Tensor& tensor) { return tensor.num_elements() == 0; };
+  shapes.is_evaluated = !shapes.sizes || (has_indices && std::ranges::any_of(inputs, is_empty));
   if (known_.size() < kMostKnown) return known_.emplace_back(std::move(shapes));
   Shapes& replaced = known_[next_];
   next_ = (next_ + 1) % kMostKnown;
@@ -138,7 +143,7 @@ Value DynamicInstance::Run(const std::vector<Value>& args, TensorPool& pool) {
   }
   const Shapes& shapes = ShapesFor(inputs);
   const bool is_by_rows = codes_.back().code->rows > 0;
-  if (!is_by_rows && !shapes.sizes) return Evaluate(args);
+  if (!is_by_rows && shapes.is_evaluated) return Evaluate(args);
   std::vector<Tensor> outputs;
   for (const auto& [shape, dtype] : shapes.outputs) outputs.push_back(pool.Take(shape, dtype));
   if (is_by_rows) {

@@ -26,6 +26,7 @@ class DynamicInstance {
   struct Shapes {
     std::vector<Shape> inputs;
     std::optional<Tensor> sizes;  ///< the kernel's sizes; empty if it cannot run
+    bool is_evaluated = false;    ///< whether the reference evaluation computes the call in its place
     Type result;
     std::vector<std::pair<Shape, DataType>> outputs;
   };

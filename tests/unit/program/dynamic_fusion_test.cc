@@ -174,6 +174,8 @@ TEST_F(DynamicKernelsTest, SlicedTakenAndSplit) {
         ForEach({2, 3, 20}, [](int64_t n) {
           return std::vector<Shape>{{n, 10}};
         }));
+  Check(R"(def @main(%table: Tensor[(?, 20), float32], %at: Tensor[(2, ?), int64]) { take(%table, %at, axis=0) })",
+        {{{7, 20}, {2, 5}}, {{1, 20}, {2, 9}}, {{300, 20}, {2, 1}}, {{0, 20}, {2, 0}}});
   Check(R"(def @main(%table: Tensor[(7, 20), float32], %at: Tensor[(2, ?), int64]) { take(%table, %at, axis=0) })",
         ForEach({1, 5, 0, 33}, [](int64_t n) {
           return std::vector<Shape>{{7, 20}, {2, n}};

@@ -36,7 +36,7 @@ static Index InRange(Emitter& e, const Index& index, int64_t length, bool wraps)
   // index < 0: the sign's bits select the length to be added.
   const Index sign = e.IndexOp("shrsi", index, 63);
   const Index moved = e.IndexOp("addi", index, e.IndexOp("andi", sign, length));
-  return e.IndexOp("minsi", e.IndexOp("maxsi", moved, 0), length - 1);
+  return e.IndexOp("minsi", e.IndexOp("maxsi", moved, 0), e.Added(length, -1));
 }
 
 Value Transpose(X& x, C call, I indices) {
