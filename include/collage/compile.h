@@ -51,6 +51,8 @@ struct CompileOptions {
   /// Sizes of dimensions, by name ("sequence", or "x[0]" for one without a name): one size, or the least and the
   /// largest of a dynamic dimension. Runs refuse other sizes.
   std::map<std::string, Shape> dims;
+  /// Values of inputs that are the same in every run, by name, as ImportOptions::constant_texts.
+  std::map<std::string, std::string> constants;
   /// Sizes of dynamic dimensions, by name ("sequence", or "x[0]" for one without a name). The model gets a plan
   /// for each combination, searched like a model of just these sizes; a run with other sizes takes the native
   /// toolchain's kernels for any size.

@@ -90,8 +90,8 @@ void CheckOptions(const CompileOptions& options, const Job& job) {
 }
 
 void RefuseShapes(const CompileOptions& options, const std::string& where) {
-  if (options.shapes.empty() && options.dims.empty()) return;
-  throw Error(ErrorCategory::kInput, "shapes and sizes are for ONNX models: a module states its own", where);
+  if (options.shapes.empty() && options.dims.empty() && options.constants.empty()) return;
+  throw Error(ErrorCategory::kInput, "shapes, sizes and constants are for ONNX models: a module states its own", where);
 }
 
 /// An ONNX model, or Relay text.
@@ -127,10 +127,11 @@ CompileOptions ForOneProcess(const CompileOptions& options, std::vector<std::str
   return own;
 }
 
-/// The ONNX model `model`, which was imported as `main`, once more with all its shapes bound.
-BindShapes BindByImport(const std::filesystem::path& model, const Function& main) {
-  return [model, params = main->params()](const std::vector<Shape>& shapes) {
-    ImportOptions bound;
+/// The ONNX model `model`, which was imported as `main` with `constants`, once more with all its shapes bound.
+BindShapes BindByImport(const std::filesystem::path& model, const Function& main,
+                        const std::map<std::string, std::string>& constants) {
+  return [model, params = main->params(), constants](const std::vector<Shape>& shapes) {
+    ImportOptions bound{.constant_texts = constants};
     for (size_t i = 0; i < params.size(); ++i) bound.shapes[params[i]->name()] = shapes.at(i);
     return InferTypes(ImportOnnx(model, bound));
   };
@@ -185,7 +186,7 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
   for (const Toolchain* toolchain : selection.toolchains()) {
     for (const std::string& name : UndoneFor(*toolchain)) context.disabled_pass.push_back(name);
   }
-  const BindShapes by_import = open_inputs.empty() ? nullptr : BindByImport(name, graph.main());
+  const BindShapes by_import = open_inputs.empty() ? nullptr : BindByImport(name, graph.main(), options.constants);
   const BindShapes by_types = [&](const std::vector<Shape>& shapes) { return BindParameters(graph, shapes); };
   const IRModule program = WithNamedSizes(PrepareForPartitioning(graph, context), sizes,
                                           by_import ? by_import : by_types, options.pass_context, context);
@@ -214,7 +215,7 @@ CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOp
 }  // namespace
 
 ImportOptions ImportOptionsOf(const CompileOptions& options) {
-  ImportOptions importing{.shapes = options.shapes};
+  ImportOptions importing{.shapes = options.shapes, .constant_texts = options.constants};
   for (const auto& [name, sizes] : options.dims) importing.dims[name] = {sizes.front(), sizes.back()};
   return importing;
 }

@@ -40,6 +40,7 @@ CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const st
     CompileOptions own = options;
     own.shapes.clear();
     own.dims.clear();
+    own.constants.clear();
     own.tune_at.clear();
     own.check_inputs.clear();  // they are the program's
     own.budget_seconds *= region.share;

@@ -316,6 +316,27 @@ SettingType Dimensions(std::map<std::string, Shape> CompileOptions::*field) {
   return type;
 }
 
+SettingType Constants(std::map<std::string, std::string> CompileOptions::*field) {
+  SettingType type =
+      TypeOf(field, "values by the names of inputs", "NAME=VALUE", "Mapping[str, str]", /*is_repeated=*/true);
+  type.parse = [](const std::vector<std::string>& texts) {
+    std::map<std::string, std::string> values;
+    for (const std::string& text : texts) {
+      const size_t equals = text.find('=');
+      if (equals == std::string::npos || equals == 0) {
+        Fail(fmt::format("malformed constant '{}'", text), "write NAME=16000, NAME=1,2 or NAME=FILE.npy");
+      }
+      const bool is_new = values.emplace(text.substr(0, equals), text.substr(equals + 1)).second;
+      if (!is_new) Fail(fmt::format("the constant '{}' is given twice", text.substr(0, equals)));
+    }
+    return SettingValue(values);
+  };
+  type.set = [field, wanted = type.values](CompileOptions& options, const SettingValue& value) {
+    options.*field = As<std::map<std::string, std::string>>(value, wanted);
+  };
+  return type;
+}
+
 SettingType Rules(std::map<std::string, std::string> CompileOptions::*field) {
   SettingType type =
       TypeOf(field, "JSON by the names of toolchains", "TOOLCHAIN=RULE", "Mapping[str, str]", /*is_repeated=*/true);

@@ -41,6 +41,16 @@ std::vector<Setting> ModelSettings() {
               "name is called `INPUT[AXIS]`, and so may be one that the model gives a size.",
        .unset = "dynamic sizes stay symbolic, and may be any",
        .page = "support.md#dynamic-shapes"},
+      {.name = "constants",
+       .flag = "--constant",
+       .group = "Model",
+       .commands = kCompileAndTune,
+       .type = Constants(&Options::constants),
+       .doc =
+           "Value of an input that is the same in every run, which is an input no more: a number, numbers separated by "
+           "commas, or a file (.npy, .pb).",
+       .unset = "all inputs are given in a run",
+       .page = "support.md#dynamic-shapes"},
       {.name = "tune_at",
        .flag = "--tune-at",
        .group = "Model",

@@ -68,6 +68,7 @@ void AddInspectFlags(CLI::App& command, InspectArguments& arguments) {
                      "JSON file: shapes of meta[relay.Constant][i] where the text has no metadata");
   AddSetting(command, "shapes", arguments.settings, "For ONNX models.");
   AddSetting(command, "dims", arguments.settings, "For ONNX models.");
+  AddSetting(command, "constants", arguments.settings, "For ONNX models.");
   command.add_flag("--json", arguments.json, "Print as JSON");
 }
 
@@ -78,7 +79,8 @@ InspectedFile ReadInspected(const std::string& file, const InspectArguments& arg
     return {InferTypes(ImportOnnx(file, ImportOptionsOf(OptionsFrom(arguments.settings)))), false, nullptr};
   }
   if (!arguments.settings.empty()) {
-    throw Error(ErrorCategory::kInput, "--shape and --dim are for ONNX models: Relay text states its shapes", file);
+    throw Error(ErrorCategory::kInput,
+                "--shape, --dim and --constant are for ONNX models: Relay text states its shapes", file);
   }
   ParseOptions options;
   if (!arguments.constants.empty()) options.constants = ReadConstants(arguments.constants);

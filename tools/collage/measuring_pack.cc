@@ -26,9 +26,9 @@ struct PackArguments {
 
 // Settings of `compile` and `tune` that a pack depends on.
 constexpr const char* kSettings[] = {
-    "shapes",     "dims",      "tune_at",           "threads",         "toolchains", "target",
-    "accuracy",   "opt_level", "required_pass",     "disabled_pass",   "config",     "partition_rules",
-    "percentile", "operands",  "candidate_timeout", "candidate_memory"};
+    "shapes",          "dims",       "constants", "tune_at",           "threads",         "toolchains",
+    "target",          "accuracy",   "opt_level", "required_pass",     "disabled_pass",   "config",
+    "partition_rules", "percentile", "operands",  "candidate_timeout", "candidate_memory"};
 
 void RunPack(const PackArguments& arguments) {
   CompileOptions options = OptionsFrom(arguments.settings);

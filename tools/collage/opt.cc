@@ -47,7 +47,8 @@ IRModule ReadModule(const std::string& file, const SettingTexts& settings) {
     return InferTypes(ImportOnnx(file, ImportOptionsOf(OptionsFrom(settings))));
   }
   if (!settings.empty()) {
-    throw Error(ErrorCategory::kInput, "--shape and --dim are for ONNX models: Relay text states its shapes", file);
+    throw Error(ErrorCategory::kInput,
+                "--shape, --dim and --constant are for ONNX models: Relay text states its shapes", file);
   }
   return ParseModule(ReadFile(file), file);
 }
@@ -156,6 +157,7 @@ void AddOptCommand(CLI::App& app) {
                       "Print the module after these passes, or after 'all', to standard error");
   AddSetting(*command, "shapes", arguments->settings, "For ONNX models.");
   AddSetting(*command, "dims", arguments->settings, "For ONNX models.");
+  AddSetting(*command, "constants", arguments->settings, "For ONNX models.");
   command->add_flag("--types", arguments->types, "Print the type of each bound value");
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
   command->add_flag("--timing", arguments->timing, "Print the time of each pass to standard error");

@@ -8,6 +8,8 @@
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
 #include "frontend/onnx/graph.h"
+#include "runtime/npy.h"
+#include "support/argument_text.h"
 
 namespace collage {
 namespace {
@@ -39,6 +41,28 @@ std::string DimsText(const onnx::TensorShapeProto& shape) {
   return text;
 }
 
+/// A number, numbers separated by commas, or a file, as the input's type has them.
+Tensor ReadConstant(const onnx::ValueInfoProto& input, const std::string& text) {
+  const std::string where = fmt::format("{}={}", input.name(), text);
+  if (text.ends_with(".npy") || text.ends_with(".pb")) return ReadArray(text);
+  const auto& type = input.type().tensor_type();
+  const std::optional<DataType> dtype = OnnxDType(type.elem_type());
+  if (!dtype) throw Error(ErrorCategory::kUnsupported, "an input of this type has no constants", where);
+  std::vector<double> numbers;
+  for (const std::string& number : SplitCommas(text)) numbers.push_back(ParseNumber(number));
+  const auto count = static_cast<int64_t>(numbers.size());
+  const Shape shape = type.shape().dim_size() == 0 && count == 1 ? Shape() : Shape{count};
+  if (type.has_shape() && type.shape().dim_size() != static_cast<int>(shape.size())) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("input '{}' has shape [{}], {} number{} given", input.name(), DimsText(type.shape()), count,
+                            count == 1 ? " is" : "s are"),
+                where, "give a file, NAME=FILE.npy");
+  }
+  const Tensor tensor = Tensor::Empty(shape, *dtype);
+  for (int64_t i = 0; i < count; ++i) tensor.Set(i, numbers[static_cast<size_t>(i)]);
+  return tensor;
+}
+
 /// "x[0]".
 std::string PlaceText(const onnx::ValueInfoProto& input, int axis) { return fmt::format("{}[{}]", input.name(), axis); }
 
@@ -60,18 +84,25 @@ void OnnxGraph::AddInputs() {
   std::vector<const onnx::ValueInfoProto*> inputs;
   std::set<std::string> names;
   for (const auto& input : model_.graph().input()) {
-    if (scopes_[0].contains(input.name())) continue;  // an initializer that is listed as input too
-    names.insert(input.name());
-    const auto given = options_.constants.find(input.name());
-    if (given == options_.constants.end()) {
-      inputs.push_back(&input);
+    const std::string& name = input.name();
+    const auto given = options_.constants.find(name);
+    const auto text = options_.constant_texts.find(name);
+    const bool is_given = given != options_.constants.end() || text != options_.constant_texts.end();
+    // Inputs of old files are mostly weights, which an initializer gives: they are constants unless they are asked for.
+    if (scopes_[0].contains(name) && !is_given && !options_.shapes.contains(name)) continue;
+    names.insert(name);
+    if (given != options_.constants.end()) {
+      scopes_[0][name] = GivenConstant(input, given->second);
+    } else if (is_given) {
+      scopes_[0][name] = GivenConstant(input, ReadConstant(input, text->second));
     } else {
-      scopes_[0][input.name()] = GivenConstant(input, given->second);
+      inputs.push_back(&input);
     }
   }
   std::set<std::string> asked;
   for (const auto& [name, shape] : options_.shapes) asked.insert(name);
   for (const auto& [name, value] : options_.constants) asked.insert(name);
+  for (const auto& [name, text] : options_.constant_texts) asked.insert(name);
   for (const std::string& name : asked) {
     if (names.contains(name)) continue;
     std::string known;

@@ -283,6 +283,32 @@ TEST(ImportTest, DimensionsAreGivenByNameOrPlace) {
             "input 'x' has shape [batch, 2], which (3, 2) does not fit: 'batch' is given other sizes");
 }
 
+TEST(ImportTest, ConstantsMayBeTexts) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {2, 3}).Input("shape", TensorProto::INT64, {1}).Output("y");
+  model.Node("Reshape", {"x", "shape"}, {"y"});
+  const IRModule module = ImportOnnx(model.Write(), {.constant_texts = {{"shape", "6"}}});
+  EXPECT_EQ(ToString(module.main()->body()->checked_type()), "Tensor[(6), float32]");
+  EXPECT_EQ(ToString(ImportOnnx(model.Write(), {.constant_texts = {{"shape", "3,2"}}}).main()->body()->checked_type()),
+            "Tensor[(3, 2), float32]");
+  EXPECT_EQ(ImportError(model, {.constant_texts = {{"shape", "six"}}}), "'six' is not a number");
+  EXPECT_EQ(ImportError(model, {.constant_texts = {{"x", "1,2"}}}), "input 'x' has shape [2, 3], 2 numbers are given");
+  EXPECT_EQ(ImportError(model, {.constant_texts = {{"y", "1"}}}), "the model has no input 'y'");
+}
+
+TEST(ImportTest, InputsWithValuesAreConstantsUnlessTheyAreAskedFor) {
+  ModelFile model(17);
+  model.Input("x", TensorProto::FLOAT, {2}).Input("w", TensorProto::FLOAT, {2}).Output("y");
+  model.Initializer("w", Floats({2}, {3, 4})).Node("Mul", {"x", "w"}, {"y"});
+  const auto product = [&](const ImportOptions& options, const std::vector<Tensor>& inputs) {
+    return Elements(Evaluate(ImportOnnx(model.Write(), options).main(), inputs)[0]);
+  };
+  const Tensor x = Floats({2}, {1, 2});
+  EXPECT_EQ(product({}, {x}), (std::vector<double>{3, 8}));
+  EXPECT_EQ(product({.constant_texts = {{"w", "5,6"}}}, {x}), (std::vector<double>{5, 12}));
+  EXPECT_EQ(product({.shapes = {{"w", Shape{2}}}}, {x, x}), (std::vector<double>{1, 4}));
+}
+
 TEST(ImportTest, AShapeReplacesThatOfTheFile) {
   ModelFile model(17);
   model.Input("x", TensorProto::FLOAT, {10, 3}).Output("y").Node("Relu", {"x"}, {"y"});
