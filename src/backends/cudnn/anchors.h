@@ -25,6 +25,7 @@ Anchor ReadPool(Reading& reading, size_t number);
 Anchor ReadDense(Reading& reading, size_t number);
 Anchor ReadProduct(Reading& reading, size_t number);
 Anchor ReadLayerNorm(Reading& reading, size_t number);
+Anchor ReadInstanceNorm(Reading& reading, size_t number);
 /// `number` is that of the softmax.
 Anchor ReadAttention(Reading& reading, size_t number);
 

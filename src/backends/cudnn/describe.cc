@@ -24,6 +24,7 @@ Reader* ReaderOf(const std::string& op) {
   if (op == "nn.matmul" || op == "nn.batch_matmul") return ReadProduct;
   if (op.find("_pool") != std::string::npos) return ReadPool;
   if (op == "nn.layer_norm") return ReadLayerNorm;
+  if (op == "nn.instance_norm") return ReadInstanceNorm;
   return nullptr;
 }
 
@@ -162,8 +163,8 @@ Result<Description> Describe(const Function& function, const BoundaryLayouts& la
 bool TakesPlainImages(const Graph& graph) {
   const Value& x = graph.values[static_cast<size_t>(graph.operations.front().x)];
   if (x.strides[1] == 1) return true;  // they lie channels-last whatever the boundary
-  const bool is_transposed = graph.operations.front().kind == Kind::kTransposedConvolution;
-  if (is_transposed) return graph.operations.size() == 1;
+  const Kind kind = graph.operations.front().kind;
+  if (kind == Kind::kTransposedConvolution) return graph.operations.size() == 1;
   return std::ranges::all_of(graph.operations, [](const Operation& operation) {
     if (operation.kind != Kind::kPointwise) return true;
     const Pointwise& function = operation.pointwise;

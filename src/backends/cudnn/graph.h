@@ -19,6 +19,7 @@ enum class Source : uint8_t {
   kConstant,  ///< in a constant of the kernel
   kResult,    ///< at the address of the partition's result
   kNumber,    ///< a float32 number in the kernel itself
+  kScratch,   ///< in the kernel's workspace, where nothing reads it
 };
 
 /// A tensor of the graph, of rank 3 to 5: [N, C, spatial…], [batch, rows, columns] or [B, H, S, D].
@@ -38,8 +39,9 @@ enum class Kind : uint8_t {
   kPointwise,              ///< y = function(x), or x + b
   kMaxPool,
   kAvgPool,
-  kLayerNorm,  ///< y = x, normalised over all but axis 0, times b, plus c; d is epsilon
-  kAttention,  ///< y = softmax(d * x transpose(b)) c
+  kLayerNorm,     ///< y = x, normalised over all but axis 0, times b, plus c; d is epsilon
+  kInstanceNorm,  ///< as kLayerNorm, over all but axes 0 and 1
+  kAttention,     ///< y = softmax(d * x transpose(b) + e) c; with e, `sums` gets the logarithms of sums of rows
 };
 
 /// Windows of convolutions and pools: a number for each spatial dimension.
@@ -55,8 +57,9 @@ struct Window {
 /// An operation. Operands are numbers of values; -1 stands for none.
 struct Operation {
   Kind kind = Kind::kConvolution;
-  int x = -1, b = -1, c = -1, d = -1;
+  int x = -1, b = -1, c = -1, d = -1, e = -1;
   int y = -1;
+  int sums = -1;
   Window window = {};
   Pointwise pointwise = {};
 };

@@ -73,8 +73,12 @@ class Table {
 void AddAttention(Table& table) {
   const std::string scores = "reshape?(nn.batch_matmul(*, *))";
   const std::string scaled = fmt::format("(multiply({0}, const) | divide({0}, const))", scores);
-  for (const auto& [name, inner] : {std::pair{"attention_scale", scaled}, std::pair{"attention", scores}}) {
+  const auto add = [&](const std::string& name, const std::string& inner) {
     table.Add(name, fmt::format("nn.batch_matmul(reshape?(nn.softmax(reshape?({}))), *)", inner));
+  };
+  for (const auto& [name, inner] : {std::pair{"attention_scale", scaled}, std::pair{"attention", scores}}) {
+    add(fmt::format("{}_mask", name), fmt::format("add({}, *)", inner));
+    add(name, inner);
   }
 }
 
@@ -100,6 +104,7 @@ std::vector<PatternTableEntry> Patterns(Precision precision) {
     }
   }
   table.Add("layer_norm", "nn.layer_norm(*, *, *)");
+  table.Add("instance_norm", "nn.instance_norm(*, *, *)");
   return table.Take();
 }
 

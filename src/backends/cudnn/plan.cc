@@ -11,7 +11,9 @@
 
 namespace collage::cudnn {
 
-constexpr std::array<const char*, 5> NamesOf(Source) { return {"inside", "input", "constant", "result", "number"}; }
+constexpr std::array<const char*, 6> NamesOf(Source) {
+  return {"inside", "input", "constant", "result", "number", "scratch"};
+}
 
 template <typename Self, typename Visitor>
 requires IsMessage<Self, PlanOperand>
@@ -77,6 +79,7 @@ Plan PlanFrom(std::span<const std::byte> blob) {
   Header header = HeaderFrom(rest.substr(0, size));
   for (const PlanOperand& operand : header.operands) {
     if (operand.source == Source::kInside || operand.number < 0) Fail();
+    if (operand.source == Source::kScratch && operand.number >= header.workspace_bytes) Fail();
   }
   if (header.workspace_bytes < 0) Fail();
   return {std::move(header.architecture), std::move(header.library), std::move(header.operands), header.workspace_bytes,

@@ -15,7 +15,7 @@ namespace collage::cudnn {
 struct PlanOperand {
   int64_t id = 0;
   Source source = Source::kInput;  ///< not kInside
-  int64_t number = 0;              ///< the input's or constant's
+  int64_t number = 0;              ///< the input's or constant's; kScratch's first byte in the workspace
   float value = 0;                 ///< kNumber's
 };
 
@@ -23,8 +23,8 @@ struct Plan {
   std::string architecture;  ///< GPUs that it is for: "sm_90"
   std::string library;       ///< who made it: "cuDNN 9.19.0"
   std::vector<PlanOperand> operands;
-  int64_t workspace_bytes = 0;
-  std::string text;  ///< the library's own
+  int64_t workspace_bytes = 0;  ///< the library's, and kScratch values behind
+  std::string text;             ///< the library's own
 };
 
 std::vector<std::byte> ToBlob(const Plan& plan);

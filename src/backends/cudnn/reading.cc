@@ -63,4 +63,10 @@ int Reading::AddNumber(float value, size_t rank) {
   return static_cast<int>(graph_.values.size()) - 1;
 }
 
+int Reading::AddScratch(Shape dims) {
+  Shape strides = StridesOf(dims, /*channels_last=*/false);
+  graph_.values.push_back({std::move(dims), std::move(strides), kFloat32, Source::kScratch});
+  return static_cast<int>(graph_.values.size()) - 1;
+}
+
 }  // namespace collage::cudnn

@@ -35,6 +35,7 @@ class Reading : public matches::MatchReader {
   int AddConstant(Tensor tensor, Shape dims, Shape strides);
   int AddInside(Shape dims, Shape strides);
   int AddNumber(float value, size_t rank);
+  int AddScratch(Shape dims);
 
  private:
   Graph graph_;

@@ -85,12 +85,18 @@ int EngineOf(std::string_view schedule) {
   return engine;
 }
 
-std::vector<PlanOperand> OperandsOf(const Graph& graph) {
+/// Values that have addresses. Scratch values are placed behind the library's part of the workspace, which grows.
+std::vector<PlanOperand> OperandsOf(const Graph& graph, int64_t& workspace_bytes) {
+  constexpr int64_t kAlignment = 256;
   std::vector<PlanOperand> operands;
   for (size_t id = 0; id < graph.values.size(); ++id) {
     const Value& value = graph.values[id];
     if (value.source == Source::kInside) continue;
     operands.push_back({static_cast<int64_t>(id), value.source, value.number, value.value});
+    if (value.source != Source::kScratch) continue;
+    const int64_t first = (workspace_bytes + kAlignment - 1) / kAlignment * kAlignment;
+    operands.back().number = first;
+    workspace_bytes = first + NumElements(value.dims) * static_cast<int64_t>(value.dtype.size_bytes());
   }
   return operands;
 }
@@ -163,7 +169,7 @@ class CudnnToolchain : public Toolchain, public CompilesElsewhere {
       if (!ThisMachine().ok()) return ThisMachine().reason();
       plan->architecture = ThisMachine()->architecture;
     }
-    plan->operands = OperandsOf(description->graph);
+    plan->operands = OperandsOf(description->graph, plan->workspace_bytes);
     CompiledPartition partition;
     partition.loader = kName;
     partition.blob = ToBlob(*plan);

@@ -87,7 +87,6 @@ Anchor ReadConvolution(Reading& reading, size_t number) {
   if (weights.dtype != data.dtype) throw Refusal{"multiplies values of one type only"};
   Operation operation{.kind = is_transposed ? Kind::kTransposedConvolution : Kind::kConvolution};
   operation.window = WindowOf(call->attrs(), static_cast<int>(data.shape.size()) - 2);
-  if (operation.window.before != operation.window.after) throw Refusal{"pads both ends alike only"};
   AddHeight(operation.window);
   operation.x = AddData(reading, data);
   operation.b = AddWeights(reading, weights, IsChannelsLast(data.layout));

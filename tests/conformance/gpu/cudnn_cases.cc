@@ -38,6 +38,11 @@ class Cases {
     const Var x = Tensor("x", {3, 4, 9});
     Add("layer_norm", {x},
         MakeCall("nn.layer_norm", {x, Constants({9}, 3, 1), Constants({9}, 4, 1)}, {{"epsilon", 1e-3}}));
+    for (const Shape& shape : {Shape{2, 4, 9}, Shape{2, 3, 5, 7}, Shape{1, 8, 3, 4, 5}}) {
+      const Var data = Tensor("data", shape);
+      const Expr scale = Constants({shape[1]}, 3, 1), shift = Constants({shape[1]}, 4, 1);
+      Add("instance_norm", {data}, MakeCall("nn.instance_norm", {data, scale, shift}, {{"epsilon", 1e-3}}));
+    }
     return std::move(cases_);
   }
 
@@ -99,6 +104,12 @@ class Cases {
     add({1, 2, 9, 9}, {4, 2, 3, 3}, {2, 2}, {1, 1}, {2, 2}, 1);   // dilated
     add({1, 6, 5, 5}, {4, 3, 1, 1}, {0, 0}, {1, 1}, {1, 1}, 2);   // in groups
     add({1, 5, 6, 6}, {5, 1, 3, 3}, {1, 1}, {2, 2}, {1, 1}, 5);   // depthwise
+    // Padding that differs at both ends.
+    add({1, 4, 8, 8}, {8, 4, 3, 3}, {0, 0, 1, 1}, {2, 2}, {1, 1}, 1);
+    add({1, 4, 9, 7}, {6, 2, 3, 2}, {0, 2, 3, 1}, {1, 2}, {2, 1}, 2);
+    add({1, 5, 6, 6}, {5, 1, 3, 3}, {1, 0, 0, 1}, {2, 1}, {1, 1}, 5);
+    Add("conv1d", {row}, Convolution(1, row, {8, 4, 4}, {1, 2}, {2}, {1}));
+    Add("conv3d", {volume}, Convolution(3, volume, {8, 4, 3, 3, 3}, {0, 1, 0, 1, 0, 1}, {2, 1, 2}, {1, 1, 1}));
   }
 
   void AddTransposedConvolutions() {
@@ -122,6 +133,9 @@ class Cases {
                   {"padding", Ints{1, 1}},
                   {"output_padding", Ints{1, 2}},
                   {"groups", int64_t{2}}}));
+    Add("deconv2d", {x},
+        MakeCall("nn.conv2d_transpose", {x, Constants({4, 3, 3, 4}, 3, 0.4)},
+                 {{"strides", Ints{2, 2}}, {"padding", Ints{0, 1, 1, 2}}}));
   }
 
   void AddPools() {
@@ -181,6 +195,20 @@ class Cases {
     const Expr heads = MakeCall("reshape", {scores}, {{"newshape", Ints{2, 3, 16, 24}}});
     const Expr weights = MakeCall("nn.softmax", {MakeCall("divide", {heads, Number(8)})});
     Add("attention_scale", {q, k, v}, weigh(MakeCall("reshape", {weights}, {{"newshape", Ints{6, 16, 24}}})));
+    const Expr scaled = MakeCall("multiply", {heads, Number(0.125)});
+    const auto add_masked = [&](const Shape& shape, const char* pattern, const Expr& inner) {
+      const Var mask = Tensor("mask", shape);
+      const Expr softmax = MakeCall("nn.softmax", {Plus(inner, mask)});
+      const bool are_heads = ShapeOf(inner).size() == 4;
+      Add(pattern, {q, k, v, mask},
+          weigh(are_heads ? MakeCall("reshape", {softmax}, {{"newshape", Ints{6, 16, 24}}}) : softmax));
+    };
+    for (const Shape& shape :
+         {Shape{2, 1, 1, 24}, Shape{1, 1, 16, 24}, Shape{2, 3, 16, 24}, Shape{3, 1, 24}, Shape{24}}) {
+      add_masked(shape, "attention_scale_mask", scaled);
+    }
+    add_masked({6, 16, 24}, "attention_mask", scores);
+    add_masked({1, 16, 24}, "attention_mask", scores);
   }
 
   DataType dtype_;

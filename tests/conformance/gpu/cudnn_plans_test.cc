@@ -57,8 +57,9 @@ class CudnnPlansTest : public testing::Test {
 /// Whether the quick test makes plans of the row: one or two of each anchor.
 bool IsQuick(const std::string& pattern) {
   constexpr const char* kQuick[] = {
-      "conv2d_bias_relu", "conv2d_bias_sum_relu", "conv2d_gelu",  "conv1d_bias", "conv3d_bias_relu", "deconv2d",
-      "dense_bias_gelu",  "matmul_bias_relu",     "batch_matmul", "attention",   "max_pool2d",       "layer_norm"};
+      "conv2d_bias_relu", "conv2d_bias_sum_relu", "conv2d_gelu",          "conv1d_bias",  "conv3d_bias_relu",
+      "deconv2d",         "dense_bias_gelu",      "matmul_bias_relu",     "batch_matmul", "attention",
+      "max_pool2d",       "layer_norm",           "attention_scale_mask", "instance_norm"};
   return std::ranges::find(kQuick, pattern) != std::end(kQuick);
 }
 

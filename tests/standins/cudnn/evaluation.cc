@@ -74,6 +74,7 @@ class Evaluation {
         case 12: Convolve(710, 709, 711, /*is_gradient=*/true); break;
         case 13: Apply(); break;
         case 19: Multiply(); break;
+        case 22: Reduce(); break;
         case 25: Pool(); break;
         case 29: Normalise(); break;
         case 41: Attend(); break;
@@ -159,12 +160,15 @@ class Evaluation {
   }
 
   double Function(double x) const {
+    constexpr int kExp = 13, kLog = 15;
     constexpr int kRelu = 100, kTanh = 101, kSigmoid = 102, kElu = 103, kGelu = 104, kSwish = 106, kGeluTanh = 107;
     switch (static_cast<int>(Number(0, 0))) {
       case kRelu: {
         const double low = Number(3, 0), high = Number(4, 0, INFINITY);
         return x < low ? low + Number(5, 0) * (x - low) : std::min(x, high);
       }
+      case kExp: return std::exp(x);
+      case kLog: return std::log(x);
       case kTanh: return std::tanh(x);
       case kSigmoid: return 1 / (1 + std::exp(-x));
       case kElu: return x > 0 ? x : Number(6, 0, 1) * std::expm1(x);
@@ -172,6 +176,17 @@ class Evaluation {
       case kSwish: return x / (1 + std::exp(-Number(8, 0, 1) * x));
       case kGeluTanh: return x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2;
       default: throw std::logic_error("the stand-in has no such function");
+    }
+  }
+
+  double Function(double x, double b) const {
+    constexpr int kAdd = 0, kMultiply = 1, kDivide = 6, kSubtract = 9;
+    switch (static_cast<int>(Number(0, 0))) {
+      case kAdd: return x + b;
+      case kMultiply: return x * b;
+      case kDivide: return x / b;
+      case kSubtract: return x - b;
+      default: throw std::logic_error("the stand-in has no such function of two values");
     }
   }
 
@@ -183,7 +198,10 @@ class Evaluation {
     }
     const Floats b = Read(752);
     size_t next = 0;
-    ForEach(Dims(751), [&](const Ints& index) { x[next++] += b[static_cast<size_t>(Place(Dims(752), index))]; });
+    ForEach(Dims(751), [&](const Ints& index) {
+      float& value = x[next++];
+      value = static_cast<float>(Function(value, b[static_cast<size_t>(Place(Dims(752), index))]));
+    });
     Write(753, std::move(x));
   }
 
@@ -203,6 +221,21 @@ class Evaluation {
       c.push_back(static_cast<float>(sum));
     });
     Write(1522, std::move(c));
+  }
+
+  void Reduce() {
+    constexpr int kAdd = 0, kMaximum = 3;
+    const int mode = static_cast<int>(Number(1600, 0));
+    if (mode != kAdd && mode != kMaximum) throw std::logic_error("the stand-in has no such reduction");
+    const Floats x = Read(1610);
+    std::vector<double> y(static_cast<size_t>(Count(Dims(1611))), mode == kAdd ? 0 : -INFINITY);
+    size_t next = 0;
+    ForEach(Dims(1610), [&](const Ints& index) {
+      double& to = y[static_cast<size_t>(Place(Dims(1611), index))];
+      const double value = x[next++];
+      to = mode == kAdd ? to + value : std::max(to, value);
+    });
+    Write(1611, Floats(y.begin(), y.end()));
   }
 
   void Pool() {
@@ -235,17 +268,27 @@ class Evaluation {
     Write(1711, std::move(y));
   }
 
-  /// Each of axis 0 by itself.
+  /// Each of axis 0 by itself, or each channel of it. Scales and shifts are read again where they have dimensions of 1.
   void Normalise() {
+    constexpr int kInstanceNorm = 1;
     Floats x = Read(2002);
     const Floats scale = Read(2005), bias = Read(2006), epsilon = Read(2007);
-    const size_t size = x.size() / static_cast<size_t>(Dims(2002)[0]);
+    const Ints& dims = Dims(2002);
+    const int64_t rows = Number(2000, 0) == kInstanceNorm ? dims[0] * dims[1] : dims[0];
+    const size_t size = x.size() / static_cast<size_t>(rows);
+    std::vector<size_t> of;  // each element's scale
+    ForEach(dims, [&](const Ints& index) {
+      Ints at = index;
+      at[0] = 0;
+      of.push_back(static_cast<size_t>(Place(Dims(2005), at)));
+    });
     for (size_t row = 0; row < x.size(); row += size) {
       double mean = 0, variance = 0;
       for (size_t i = 0; i < size; ++i) mean += x[row + i] / static_cast<double>(size);
       for (size_t i = 0; i < size; ++i) variance += std::pow(x[row + i] - mean, 2) / static_cast<double>(size);
       for (size_t i = 0; i < size; ++i) {
-        x[row + i] = static_cast<float>((x[row + i] - mean) / std::sqrt(variance + epsilon[0]) * scale[i] + bias[i]);
+        x[row + i] = static_cast<float>((x[row + i] - mean) / std::sqrt(variance + epsilon[0]) * scale[of[row + i]] +
+                                        bias[of[row + i]]);
       }
     }
     Write(2013, std::move(x));

@@ -67,7 +67,7 @@ void AddNumbers(const Descriptor& descriptor, Operation& operation) {
 }
 
 bool IsResult(int name) {
-  constexpr int kResults[] = {705, 710, 753, 1522, 1711, 2013, 2803};
+  constexpr int kResults[] = {705, 710, 753, 1522, 1611, 1711, 2013, 2803};
   return std::ranges::find(kResults, name) != std::end(kResults);
 }
 

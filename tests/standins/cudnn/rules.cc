@@ -63,6 +63,11 @@ constexpr Rule kRules[] = {
     {kMatmulOperation, 1521, kDescriptor, 1, true},
     {kMatmulOperation, 1522, kDescriptor, 1, true},
     {kMatmulOperation, 1523, kDescriptor, 1, true},
+    {kReduction, 1600, kReductionMode, 1, true},
+    {kReduction, 1601, kDataType, 1, true},
+    {kReductionOperation, 1610, kDescriptor, 1, true},
+    {kReductionOperation, 1611, kDescriptor, 1, true},
+    {kReductionOperation, 1612, kDescriptor, 1, true},
     {kResample, 1700, kResampleMode, 1, true},
     {kResample, 1701, kDataType, 1, true},
     {kResample, 1702, kInt64, 1, true},
@@ -181,6 +186,28 @@ void CheckMatmul(const Descriptor& operation) {
   }
 }
 
+void CheckReduction(const Descriptor& operation) {
+  const Ints x = DimsOf(operation, 1610), y = DimsOf(operation, 1611);
+  Require(x.size() == y.size(), kShapeMismatch, "Reason: ranks differ");
+  for (size_t d = 0; d < x.size(); ++d) {
+    Require(y[d] == x[d] || y[d] == 1, kShapeMismatch, "Reason: dimensions are kept or become 1");
+  }
+}
+
+/// Scales and shifts lie along the channels.
+void CheckNorm(const Descriptor& operation) {
+  constexpr int kLayerNorm = 0, kInstanceNorm = 1;
+  const int mode = operation.One<int>(2000);
+  Require(mode == kLayerNorm || mode == kInstanceNorm, kNotSupported, "Reason: the mode is not supported");
+  const Ints x = DimsOf(operation, 2002), y = DimsOf(operation, 2013);
+  Require(x == y, kShapeMismatch, "Reason: normalisation keeps the shape");
+  for (const int vector : {2005, 2006}) {
+    const Ints dims = DimsOf(operation, vector);
+    Require(dims.size() == x.size() && dims[1] == x[1] && dims[0] == 1, kShapeMismatch,
+            "Reason: scales and shifts are numbers for channels");
+  }
+}
+
 void CheckPool(const Descriptor& operation) {
   const Ints x = DimsOf(operation, 1710), y = DimsOf(operation, 1711);
   const Descriptor& window = operation.Other(1716);
@@ -253,7 +280,9 @@ void CheckFinal(const Descriptor& descriptor) {
                               DimsOf(descriptor, 711));
     case kPointwiseOperation: return CheckPointwise(descriptor);
     case kMatmulOperation: return CheckMatmul(descriptor);
+    case kReductionOperation: return CheckReduction(descriptor);
     case kResampleForward: return CheckPool(descriptor);
+    case kNormForward: return CheckNorm(descriptor);
     case kSdpaForward: return CheckSdpa(descriptor);
     case kPlan: return CheckPlan(descriptor);
     case kDeviceProperties:

@@ -1,6 +1,8 @@
 // build.cc: one function for each operation of the library.
 #include "backends/cudnn/loader/build.h"
 
+#include <utility>
+
 #include "collage/support/error.h"
 
 namespace collage::cudnn {
@@ -31,6 +33,12 @@ int ModeOf(PointwiseMode mode) {
   throw Error(ErrorCategory::kInternal, "an unknown function of cuDNN");
 }
 
+Shape DenseStrides(const Shape& dims) {
+  Shape strides(dims.size(), 1);
+  for (size_t i = dims.size() - 1; i-- > 0;) strides[i] = strides[i + 1] * dims[i + 1];
+  return strides;
+}
+
 std::vector<Fraction> AsFractions(const Shape& numbers) {
   std::vector<Fraction> fractions;
   for (int64_t number : numbers) fractions.push_back({number, 1});
@@ -39,19 +47,18 @@ std::vector<Fraction> AsFractions(const Shape& numbers) {
 
 }  // namespace
 
-BuiltGraph::BuiltGraph(const Graph& graph) {
-  for (size_t id = 0; id < graph.values.size(); ++id) MakeTensor(graph.values[id], static_cast<int64_t>(id));
-  std::vector<DescriptorPointer> operations;
-  for (const Operation& operation : graph.operations) operations.push_back(MakeOperation(operation).pointer());
+BuiltGraph::BuiltGraph(const Graph& graph) : values_(graph.values) {
+  for (const Value& value : graph.values) tensors_.push_back(&MakeTensor(value, next_id_++));
+  for (const Operation& operation : graph.operations) Add(operation);
   graph_.Set<DescriptorPointer>(Attribute::kGraphOperations, Type::kDescriptor,
-                                std::span<const DescriptorPointer>(operations));
+                                std::span<const DescriptorPointer>(operations_));
   graph_.Finalize("a graph of operations");
 }
 
 Descriptor& BuiltGraph::Make(DescriptorKind kind) { return *made_.emplace_back(std::make_unique<Descriptor>(kind)); }
 
-void BuiltGraph::MakeTensor(const Value& value, int64_t id) {
-  const Descriptor& tensor = Make(DescriptorKind::kTensor);
+Descriptor& BuiltGraph::MakeTensor(const Value& value, int64_t id) {
+  Descriptor& tensor = Make(DescriptorKind::kTensor);
   tensor.Set(Attribute::kTensorType, Type::kDataType, TypeOf(value.dtype));
   tensor.Set(Attribute::kTensorDimensions, value.dims);
   tensor.Set(Attribute::kTensorStrides, value.strides);
@@ -60,25 +67,30 @@ void BuiltGraph::MakeTensor(const Value& value, int64_t id) {
   if (value.source == Source::kInside) tensor.Set(Attribute::kTensorIsVirtual, Type::kBoolean, true);
   if (value.source == Source::kNumber) tensor.Set(Attribute::kTensorIsByValue, Type::kBoolean, true);
   tensor.Finalize("a tensor");
-  tensors_.push_back(&tensor);
+  return tensor;
 }
 
-const Descriptor& BuiltGraph::MakeOperation(const Operation& operation) {
+const Descriptor& BuiltGraph::MakeInside(const Shape& dims, DataType dtype) {
+  return MakeTensor({.dims = dims, .strides = DenseStrides(dims), .dtype = dtype}, next_id_++);
+}
+
+void BuiltGraph::Add(const Operation& operation) {
   switch (operation.kind) {
     case Kind::kConvolution:
-    case Kind::kTransposedConvolution: return MakeConvolution(operation);
-    case Kind::kProduct: return MakeProduct(operation);
-    case Kind::kPointwise: return MakePointwise(operation);
+    case Kind::kTransposedConvolution: return AddConvolution(operation);
+    case Kind::kProduct: return AddProduct(Tensor(operation.x), Tensor(operation.b), Tensor(operation.y));
+    case Kind::kPointwise: return AddPointwise(operation);
     case Kind::kMaxPool:
-    case Kind::kAvgPool: return MakePool(operation);
-    case Kind::kLayerNorm: return MakeLayerNorm(operation);
-    case Kind::kAttention: return MakeAttention(operation);
+    case Kind::kAvgPool: return AddPool(operation);
+    case Kind::kLayerNorm:
+    case Kind::kInstanceNorm: return AddNorm(operation);
+    case Kind::kAttention: return operation.e < 0 ? AddAttention(operation) : AddMaskedAttention(operation);
   }
   throw Error(ErrorCategory::kInternal, "an unknown operation of cuDNN");
 }
 
 /// A transposed convolution is the gradient of a convolution by its data.
-const Descriptor& BuiltGraph::MakeConvolution(const Operation& operation) {
+void BuiltGraph::AddConvolution(const Operation& operation) {
   const Window& window = operation.window;
   const bool is_forward = operation.kind == Kind::kConvolution;
   const Descriptor& convolution = Make(DescriptorKind::kConvolution);
@@ -99,10 +111,10 @@ const Descriptor& BuiltGraph::MakeConvolution(const Operation& operation) {
   made.Set(is_forward ? Attribute::kForwardAlpha : Attribute::kBackwardAlpha, Type::kFloat, 1.0F);
   made.Set(is_forward ? Attribute::kForwardBeta : Attribute::kBackwardBeta, Type::kFloat, 0.0F);
   made.Finalize("a convolution");
-  return made;
+  operations_.push_back(made.pointer());
 }
 
-const Descriptor& BuiltGraph::MakePointwise(const Operation& operation) {
+void BuiltGraph::AddPointwise(const Operation& operation) {
   const Pointwise& function = operation.pointwise;
   const Descriptor& pointwise = Make(DescriptorKind::kPointwise);
   pointwise.Set(Attribute::kPointwiseMode, Type::kPointwiseMode, ModeOf(function.mode));
@@ -114,30 +126,55 @@ const Descriptor& BuiltGraph::MakePointwise(const Operation& operation) {
   }
   if (function.mode == PointwiseMode::kElu) pointwise.Set(Attribute::kEluAlpha, Type::kDouble, function.alpha);
   if (function.mode == PointwiseMode::kSwish) pointwise.Set(Attribute::kSwishBeta, Type::kDouble, function.alpha);
-  pointwise.Finalize("a function");
-  const Descriptor& made = Make(DescriptorKind::kPointwiseOperation);
-  made.Set(Attribute::kPointwiseDescriptor, pointwise);
-  made.Set(Attribute::kPointwiseX, Tensor(operation.x));
-  if (operation.b >= 0) made.Set(Attribute::kPointwiseB, Tensor(operation.b));
-  made.Set(Attribute::kPointwiseY, Tensor(operation.y));
-  made.Finalize("a function");
-  return made;
+  AddPointwise(pointwise, Tensor(operation.x), operation.b < 0 ? nullptr : &Tensor(operation.b), Tensor(operation.y));
 }
 
-const Descriptor& BuiltGraph::MakeProduct(const Operation& operation) {
+void BuiltGraph::AddPointwise(int mode, const Descriptor& x, const Descriptor* b, const Descriptor& y) {
+  const Descriptor& pointwise = Make(DescriptorKind::kPointwise);
+  pointwise.Set(Attribute::kPointwiseMode, Type::kPointwiseMode, mode);
+  pointwise.Set(Attribute::kPointwisePrecision, Type::kDataType, kFloat32Type);
+  AddPointwise(pointwise, x, b, y);
+}
+
+void BuiltGraph::AddPointwise(const Descriptor& function, const Descriptor& x, const Descriptor* b,
+                              const Descriptor& y) {
+  function.Finalize("a function");
+  const Descriptor& made = Make(DescriptorKind::kPointwiseOperation);
+  made.Set(Attribute::kPointwiseDescriptor, function);
+  made.Set(Attribute::kPointwiseX, x);
+  if (b != nullptr) made.Set(Attribute::kPointwiseB, *b);
+  made.Set(Attribute::kPointwiseY, y);
+  made.Finalize("a function");
+  operations_.push_back(made.pointer());
+}
+
+void BuiltGraph::AddProduct(const Descriptor& a, const Descriptor& b, const Descriptor& y) {
   const Descriptor& product = Make(DescriptorKind::kProduct);
   product.Set(Attribute::kProductType, Type::kDataType, kFloat32Type);
   product.Finalize("a product");
   const Descriptor& made = Make(DescriptorKind::kProductOperation);
   made.Set(Attribute::kProductDescriptor, product);
-  made.Set(Attribute::kProductA, Tensor(operation.x));
-  made.Set(Attribute::kProductB, Tensor(operation.b));
-  made.Set(Attribute::kProductC, Tensor(operation.y));
+  made.Set(Attribute::kProductA, a);
+  made.Set(Attribute::kProductB, b);
+  made.Set(Attribute::kProductC, y);
   made.Finalize("a product");
-  return made;
+  operations_.push_back(made.pointer());
 }
 
-const Descriptor& BuiltGraph::MakePool(const Operation& operation) {
+void BuiltGraph::AddReduction(int mode, const Descriptor& x, const Descriptor& y) {
+  const Descriptor& reduction = Make(DescriptorKind::kReduction);
+  reduction.Set(Attribute::kReductionMode, Type::kReductionMode, mode);
+  reduction.Set(Attribute::kReductionType, Type::kDataType, kFloat32Type);
+  reduction.Finalize("a reduction");
+  const Descriptor& made = Make(DescriptorKind::kReductionOperation);
+  made.Set(Attribute::kReductionDescriptor, reduction);
+  made.Set(Attribute::kReductionX, x);
+  made.Set(Attribute::kReductionY, y);
+  made.Finalize("a reduction");
+  operations_.push_back(made.pointer());
+}
+
+void BuiltGraph::AddPool(const Operation& operation) {
   const Window& window = operation.window;
   const bool is_max = operation.kind == Kind::kMaxPool;
   const int mean = window.counts_padding ? kAverageWithPadding : kAverageWithoutPadding;
@@ -160,12 +197,13 @@ const Descriptor& BuiltGraph::MakePool(const Operation& operation) {
   made.Set(Attribute::kResampleX, Tensor(operation.x));
   made.Set(Attribute::kResampleY, Tensor(operation.y));
   made.Finalize("a pool");
-  return made;
+  operations_.push_back(made.pointer());
 }
 
-const Descriptor& BuiltGraph::MakeLayerNorm(const Operation& operation) {
+void BuiltGraph::AddNorm(const Operation& operation) {
   const Descriptor& made = Make(DescriptorKind::kNormForward);
-  made.Set(Attribute::kNormMode, Type::kNormMode, kLayerNormMode);
+  made.Set(Attribute::kNormMode, Type::kNormMode,
+           operation.kind == Kind::kLayerNorm ? kLayerNormMode : kInstanceNormMode);
   made.Set(Attribute::kNormPhase, Type::kNormPhase, kInferencePhase);
   made.Set(Attribute::kNormX, Tensor(operation.x));
   made.Set(Attribute::kNormScale, Tensor(operation.b));
@@ -173,10 +211,10 @@ const Descriptor& BuiltGraph::MakeLayerNorm(const Operation& operation) {
   made.Set(Attribute::kNormEpsilon, Tensor(operation.d));
   made.Set(Attribute::kNormY, Tensor(operation.y));
   made.Finalize("a normalisation");
-  return made;
+  operations_.push_back(made.pointer());
 }
 
-const Descriptor& BuiltGraph::MakeAttention(const Operation& operation) {
+void BuiltGraph::AddAttention(const Operation& operation) {
   const Descriptor& made = Make(DescriptorKind::kAttentionForward);
   made.Set(Attribute::kAttentionQueries, Tensor(operation.x));
   made.Set(Attribute::kAttentionKeys, Tensor(operation.b));
@@ -184,7 +222,39 @@ const Descriptor& BuiltGraph::MakeAttention(const Operation& operation) {
   made.Set(Attribute::kAttentionScale, Tensor(operation.d));
   made.Set(Attribute::kAttentionResult, Tensor(operation.y));
   made.Finalize("attention");
-  return made;
+  operations_.push_back(made.pointer());
+}
+
+/// The operation above has no mask. The library knows attention with one by the operations that it consists of, if
+/// these also give the logarithms of the sums of exponents, as training wants them.
+void BuiltGraph::AddMaskedAttention(const Operation& operation) {
+  const Shape& queries = ValueOf(operation.x).dims;
+  Value keys = ValueOf(operation.b);
+  std::swap(keys.dims[2], keys.dims[3]);
+  std::swap(keys.strides[2], keys.strides[3]);
+  const Shape square{queries[0], queries[1], queries[2], keys.dims[3]}, row{queries[0], queries[1], queries[2], 1};
+  const auto apply = [this](int mode, const Descriptor& x, const Descriptor* b,
+                            const Shape& dims) -> const Descriptor& {
+    const Descriptor& y = MakeInside(dims);
+    AddPointwise(mode, x, b, y);
+    return y;
+  };
+  const auto reduce = [&](int mode, const Descriptor& x) -> const Descriptor& {
+    const Descriptor& y = MakeInside(row);
+    AddReduction(mode, x, y);
+    return y;
+  };
+  const Descriptor& product = MakeInside(square);
+  AddProduct(Tensor(operation.x), MakeTensor(keys, operation.b), product);
+  const Descriptor& scaled = apply(kMultiplyMode, product, &Tensor(operation.d), square);
+  const Descriptor& masked = apply(kAddMode, scaled, &Tensor(operation.e), square);
+  const Descriptor& most = reduce(kMaximumReduction, masked);
+  const Descriptor& exponents = apply(kExpMode, apply(kSubtractMode, masked, &most, square), nullptr, square);
+  const Descriptor& sum = reduce(kSumReduction, exponents);
+  AddPointwise(kAddMode, most, &apply(kLogMode, sum, nullptr, row), Tensor(operation.sums));
+  const Descriptor& weights = MakeInside(square, ValueOf(operation.x).dtype);
+  AddPointwise(kDivideMode, exponents, &sum, weights);
+  AddProduct(weights, Tensor(operation.c), Tensor(operation.y));
 }
 
 }  // namespace collage::cudnn

@@ -9,7 +9,8 @@
 
 namespace collage::cudnn {
 
-/// The operation graph of a Graph. The id of a value is its number.
+/// The operation graph of a Graph. The id of a value is its number; values within an operation of several of the
+/// library's have further ones.
 class BuiltGraph {
  public:
   /// Throws as Library::Check does, kUnsupported where the library has no such operation.
@@ -18,18 +19,29 @@ class BuiltGraph {
 
  private:
   Descriptor& Make(DescriptorKind kind);
-  void MakeTensor(const Value& value, int64_t id);
-  const Descriptor& MakeOperation(const Operation& operation);
-  const Descriptor& MakeConvolution(const Operation& operation);
-  const Descriptor& MakePointwise(const Operation& operation);
-  const Descriptor& MakeProduct(const Operation& operation);
-  const Descriptor& MakePool(const Operation& operation);
-  const Descriptor& MakeLayerNorm(const Operation& operation);
-  const Descriptor& MakeAttention(const Operation& operation);
+  Descriptor& MakeTensor(const Value& value, int64_t id);
+  /// A value in float32 that the library's operations hand on.
+  const Descriptor& MakeInside(const Shape& dims, DataType dtype = kFloat32);
+  // Each adds an operation.
+  void Add(const Operation& operation);
+  void AddConvolution(const Operation& operation);
+  void AddPointwise(const Operation& operation);
+  void AddPointwise(const Descriptor& function, const Descriptor& x, const Descriptor* b, const Descriptor& y);
+  void AddPointwise(int mode, const Descriptor& x, const Descriptor* b, const Descriptor& y);
+  void AddProduct(const Descriptor& a, const Descriptor& b, const Descriptor& y);
+  void AddReduction(int mode, const Descriptor& x, const Descriptor& y);
+  void AddPool(const Operation& operation);
+  void AddNorm(const Operation& operation);
+  void AddAttention(const Operation& operation);
+  void AddMaskedAttention(const Operation& operation);
+  const Value& ValueOf(int number) const { return values_.at(static_cast<size_t>(number)); }
   const Descriptor& Tensor(int number) const { return *tensors_.at(static_cast<size_t>(number)); }
 
+  const std::vector<Value>& values_;               ///< used while this is made
   std::vector<std::unique_ptr<Descriptor>> made_;  ///< all that others name
   std::vector<const Descriptor*> tensors_;         ///< by number of value
+  std::vector<DescriptorPointer> operations_;
+  int64_t next_id_ = 0;
   Descriptor graph_{DescriptorKind::kOperationGraph};
 };
 

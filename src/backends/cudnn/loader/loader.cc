@@ -44,11 +44,13 @@ void LoadPlan(const Plan& plan, const Descriptor& descriptor) {
     throw Error(ErrorCategory::kCorrupt, "a kernel's plan cannot be read: " + error.message(), "cudnn");
   }
   const int64_t wanted = descriptor.Number(Attribute::kPlanWorkspaceBytes);
-  if (wanted > plan.workspace_bytes) {
-    throw Error(
-        ErrorCategory::kCorrupt,
-        fmt::format("a kernel's plan wants {} bytes of workspace, {} are planned", wanted, plan.workspace_bytes),
-        "cudnn");
+  int64_t planned = plan.workspace_bytes;
+  for (const PlanOperand& operand : plan.operands) {
+    if (operand.source == Source::kScratch) planned = std::min(planned, operand.number);
+  }
+  if (wanted > planned) {
+    throw Error(ErrorCategory::kCorrupt,
+                fmt::format("a kernel's plan wants {} bytes of workspace, {} are planned", wanted, planned), "cudnn");
   }
 }
 
@@ -74,7 +76,7 @@ class CudnnKernel : public Kernel {
     std::vector<void*> pointers;
     for (PlanOperand& operand : plan_.operands) {
       ids.push_back(operand.id);
-      pointers.push_back(AddressOf(operand, inputs, outputs));
+      pointers.push_back(AddressOf(operand, inputs, outputs, workspace));
     }
     device_.Enter();
     pack_ = std::make_unique<Descriptor>(DescriptorKind::kVariantPack);
@@ -90,7 +92,8 @@ class CudnnKernel : public Kernel {
   }
 
  private:
-  void* AddressOf(PlanOperand& operand, std::span<void* const> inputs, std::span<void* const> outputs) {
+  void* AddressOf(PlanOperand& operand, std::span<void* const> inputs, std::span<void* const> outputs,
+                  void* workspace) {
     const auto number = static_cast<size_t>(operand.number);
     switch (operand.source) {
       case Source::kInput:
@@ -103,6 +106,7 @@ class CudnnKernel : public Kernel {
         if (!outputs.empty()) return outputs[0];
         break;
       case Source::kNumber: return &operand.value;
+      case Source::kScratch: return static_cast<std::byte*>(workspace) + number;
       case Source::kInside: break;
     }
     throw Error(ErrorCategory::kCorrupt, "a kernel's plan has operands that there are not", "cudnn");

@@ -21,6 +21,8 @@ enum class DescriptorKind : int {
   kTensor = 17,
   kProduct = 18,
   kProductOperation = 19,
+  kReduction = 21,
+  kReductionOperation = 22,
   kResample = 24,
   kResampleForward = 25,
   kNormForward = 29,
@@ -42,6 +44,7 @@ enum class Type : int {
   kNumericalNote = 11,
   kPointwiseMode = 14,
   kDescriptor = 15,
+  kReductionMode = 18,
   kResampleMode = 21,
   kPaddingMode = 22,
   kChar = 24,
@@ -109,6 +112,11 @@ enum class Attribute : int {
   kProductB = 1521,
   kProductC = 1522,
   kProductDescriptor = 1523,
+  kReductionMode = 1600,
+  kReductionType = 1601,
+  kReductionX = 1610,
+  kReductionY = 1611,
+  kReductionDescriptor = 1612,
   kResampleMode = 1700,
   kResampleType = 1701,
   kResampleRank = 1702,
@@ -143,6 +151,11 @@ inline constexpr int kBFloat16Type = 9;
 
 // cudnnPointwiseMode_t.
 inline constexpr int kAddMode = 0;
+inline constexpr int kMultiplyMode = 1;
+inline constexpr int kDivideMode = 6;
+inline constexpr int kSubtractMode = 9;
+inline constexpr int kExpMode = 13;
+inline constexpr int kLogMode = 15;
 inline constexpr int kReluMode = 100;
 inline constexpr int kTanhMode = 101;
 inline constexpr int kSigmoidMode = 102;
@@ -151,14 +164,17 @@ inline constexpr int kGeluMode = 104;
 inline constexpr int kSwishMode = 106;
 inline constexpr int kGeluTanhMode = 107;
 
-// Modes of convolutions, pools, their padding, normalisation and heuristics.
+// Modes of convolutions, reductions, pools, their padding, normalisation and heuristics.
 inline constexpr int kCrossCorrelation = 1;
+inline constexpr int kSumReduction = 0;
+inline constexpr int kMaximumReduction = 3;
 inline constexpr int kAverageWithPadding = 2;
 inline constexpr int kMaximum = 3;
 inline constexpr int kAverageWithoutPadding = 4;
 inline constexpr int kZeroPadding = 0;
 inline constexpr int kNegativeInfinityPadding = 1;
 inline constexpr int kLayerNormMode = 0;
+inline constexpr int kInstanceNormMode = 1;
 inline constexpr int kInferencePhase = 0;
 inline constexpr int kFallbackHeuristic = 2;
 inline constexpr int kBestHeuristic = 3;  ///< CUDNN_HEUR_MODE_A
