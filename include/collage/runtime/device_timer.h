@@ -16,6 +16,9 @@ class TimesWork {
   virtual double SecondsOfWork(const std::function<void()>& before, const std::function<void()>& work) = 0;
   /// Bytes of the device's last cache before its memory; 0 if not known.
   virtual size_t CacheBytes() = 0;
+  /// How many times slower than usual the device says that it is, because of its temperature or power; 1 where it says
+  /// nothing.
+  virtual double Slowdown() { return 1; }
 };
 
 }  // namespace collage

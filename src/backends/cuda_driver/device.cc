@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "backends/cuda_driver/driver.h"
+#include "backends/cuda_driver/management.h"
 #include "collage/runtime/device_timer.h"
 #include "collage/runtime/recorded_work.h"
 #include "collage/support/error.h"
@@ -58,6 +61,9 @@ class OnlyDevice : public CudaDevice, public RecordsWork, public TimesWork {
     int bytes = 0;
     driver_.Check(driver_.DeviceGetAttribute(&bytes, Attribute::kL2CacheBytes, device), "ask for the GPU's cache");
     cache_bytes_ = static_cast<size_t>(std::max(bytes, 0));
+    std::array<char, 32> bus_id{};
+    driver_.Check(driver_.DeviceGetPCIBusId(bus_id.data(), bus_id.size(), device), "ask for the GPU's bus");
+    bus_id_ = bus_id.data();
     for (Staging& half : staging_) {
       driver_.Check(driver_.MemAllocHost(&half.bytes, kStagingBytes), "allocate pinned memory");
       driver_.Check(driver_.EventCreate(&half.done, kEventWithoutTime), "create an event");
@@ -160,6 +166,10 @@ class OnlyDevice : public CudaDevice, public RecordsWork, public TimesWork {
     return static_cast<double>(milliseconds) * kMillisecond;
   }
   size_t CacheBytes() override { return cache_bytes_; }
+  double Slowdown() override {
+    const std::optional<GpuClocks> clocks = ReadClocks(bus_id_);
+    return clocks ? clocks->Slowdown() : 1;
+  }
 
   void Synchronize() override {
     Enter();
@@ -185,6 +195,7 @@ class OnlyDevice : public CudaDevice, public RecordsWork, public TimesWork {
   Stream stream_ = nullptr;
   Event begin_ = nullptr, end_ = nullptr;  ///< around work that is timed
   size_t cache_bytes_ = 0;
+  std::string bus_id_;
   std::array<Staging, 2> staging_;
   size_t next_ = 0;
 };

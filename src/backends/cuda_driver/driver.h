@@ -57,6 +57,7 @@ inline constexpr int64_t kUsualSharedBytes = int64_t{48} << 10;
   F(DeviceGetCount, "cuDeviceGetCount", (int* count))                                                          \
   F(DeviceGet, "cuDeviceGet", (DeviceNumber * device, int number))                                             \
   F(DeviceGetName, "cuDeviceGetName", (char* name, int size, DeviceNumber device))                             \
+  F(DeviceGetPCIBusId, "cuDeviceGetPCIBusId", (char* text, int size, DeviceNumber device))                     \
   F(DeviceGetAttribute, "cuDeviceGetAttribute", (int* value, Attribute attribute, DeviceNumber device))        \
   F(DeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, DeviceNumber device))                              \
   F(DevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (Context * context, DeviceNumber device))              \

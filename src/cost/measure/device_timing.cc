@@ -92,8 +92,8 @@ DriftWatch& DeviceTiming::watch() {
   static std::map<Memory, DriftWatch> watches;  // this process's; calls are one at a time
   const auto it = watches.find(memory_);
   if (it != watches.end()) return it->second;
-  return watches.try_emplace(memory_, [memory = memory_, &timer = timer_] { return CopySeconds(memory, timer); })
-      .first->second;
+  const auto read = [memory = memory_, &timer = timer_] { return CopySeconds(memory, timer) * timer.Slowdown(); };
+  return watches.try_emplace(memory_, read).first->second;
 }
 
 }  // namespace collage

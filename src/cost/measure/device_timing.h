@@ -36,7 +36,8 @@ class DeviceTiming {
   double Seconds(int num_runs);
   /// Returns `timing` with batches that the device's clock resolves.
   static TimingOptions ForClock(TimingOptions timing);
-  /// Tells whether the device is as fast as usual in this process: by copies within its memory.
+  /// Tells whether the device is as fast as usual in this process: by copies within its memory, and by what it says of
+  /// its clocks.
   DriftWatch& watch();
 
  private:

@@ -121,6 +121,28 @@ TEST_F(CudaDeviceTest, ItsClockTimesWorkWithoutWhatCameBefore) {
   EXPECT_GT(timer->CacheBytes(), 0U);
 }
 
+TEST_F(CudaDeviceTest, ItSaysWhetherItThrottles) {
+  auto* timer = dynamic_cast<TimesWork*>(device_);
+  ASSERT_NE(timer, nullptr);
+  const double now = timer->Slowdown();
+  EXPECT_GE(now, 1);
+  EXPECT_LT(now, 100);
+  if (std::getenv("COLLAGE_TEST_GPU") != nullptr) return;  // the stand-in's clocks can be set
+  EXPECT_EQ(now, 1);
+  setenv("STANDIN_NVML_MHZ", "990", 1);
+  EXPECT_EQ(timer->Slowdown(), 1) << "a clock may be low because the GPU is idle, or was told so";
+  for (const char* reason : {"0x4", "0x8", "0x20", "0x40", "0x80"}) {
+    setenv("STANDIN_NVML_REASONS", reason, 1);
+    EXPECT_EQ(timer->Slowdown(), 2) << reason;
+  }
+  for (const char* reason : {"0x1", "0x2", "0x10", "0x100"}) {
+    setenv("STANDIN_NVML_REASONS", reason, 1);
+    EXPECT_EQ(timer->Slowdown(), 1) << reason;
+  }
+  unsetenv("STANDIN_NVML_MHZ");
+  unsetenv("STANDIN_NVML_REASONS");
+}
+
 TEST_F(CudaDeviceTest, AnyThreadMayCall) {
   const Bytes in = Numbers(100'000, 5);
   Bytes out(in.size());
