@@ -14,6 +14,7 @@ CompileReport Compilation::Run(bool check_required) {
     const Stopwatch stopwatch(report_.total_seconds);
     Prepare(/*runs_passes=*/true);
     leaves_out_unknown_ = machine_.has_value();
+    builds_covers_ = true;
     std::vector<ContenderModule> contenders = FindContenders(/*must_cover=*/true);
     if (machine_ && report_.budget_spent) {
       Warn(fmt::format("not all costs are known of machine '{}': candidates without are ignored, native ones excepted",

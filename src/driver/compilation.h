@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,10 @@ class Compilation {
   MeasuringEstimator::Options Estimating() const;
   RunnerContext ForRunner(const Candidates& candidates) const;
 
+  // compile_covers.cc: covers whose partitions all compile.
+  FoundCovers WithoutDeclined(CoverSearchState& search, FoundCovers found);
+  bool Declines(CoverSearchState& search, const FoundCovers& found, std::set<int>& compiled);
+
   // bound_precision.cc: covers whose error is within CompileOptions::max_error.
   void BoundPrecision(CoverSearchState& search, FoundCovers& found);
 
@@ -113,6 +118,7 @@ class Compilation {
   std::vector<std::vector<Tensor>> check_inputs_;  ///< in the order of the parameters
   std::optional<ToolchainSelection> selection_;
   bool leaves_out_unknown_ = false;         ///< Partitioner::LeaveOutUnknown
+  bool builds_covers_ = false;              ///< whether covers are built, after the search
   std::optional<MeasuredMachine> machine_;  ///< the other machine that is compiled for; nothing: this one
   IRModule module_;
   std::vector<ModelForm> forms_;    ///< other ones, in which some toolchains want the model

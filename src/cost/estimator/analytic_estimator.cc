@@ -17,6 +17,7 @@ class AnalyticEstimator : public MeasuringEstimator {
         candidates_(setting.candidates) {}
 
   bool TriesSchedules() const override { return false; }
+  bool KnowsWhatCompiles() const override { return false; }
 
   std::vector<TuningRecord> EstimateAll(const std::vector<CostQuery>& queries) override {
     std::vector<TuningRecord> records;

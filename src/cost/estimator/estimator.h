@@ -47,6 +47,8 @@ class CostEstimator {
   virtual TuningRecord Estimate(const CostQuery& query) = 0;
   /// Whether `Estimate` answers at once, as the tuning database does.
   virtual bool IsAtHand(const CostQuery&) { return false; }
+  /// Whether a cost that it knows says that the partition was compiled. Estimates do not.
+  virtual bool KnowsWhatCompiles() const { return false; }
   /// Whether there is time to find out what is not at hand; else `Estimate` skips it.
   virtual bool FindsOut() const { return true; }
   /// How many partitions are estimated in about the time of one.
@@ -99,12 +101,12 @@ class CostEstimator {
   virtual void SetBudget(double) {}
 
   const EstimatorCounts& counts() const { return counts_; }
+  /// Notes that `query` cannot be run.
+  void CountFailure(const CostQuery& query, const std::string& reason);
   /// Failures by kind, with how often and one example.
   const std::map<std::string, std::pair<int64_t, std::string>>& failures() const { return failures_; }
 
  protected:
-  void CountFailure(const CostQuery& query, const std::string& reason);
-
   EstimatorCounts counts_;
 
  private:

@@ -48,6 +48,7 @@ class MeasuringEstimator : public CostEstimator {
   double LowerBound(const CostQuery& query) override;
   double LeastOfSchedules(const CostQuery& query) override;
   bool IsAtHand(const CostQuery& query) override { return Find(KeyOf(query)) != nullptr; }
+  bool KnowsWhatCompiles() const override { return true; }
   bool FindsOut() const override { return MayMeasure(); }
   /// The percentile that is timed for.
   double CostOf(const TuningRecord& record) const override {

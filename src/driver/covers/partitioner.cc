@@ -68,6 +68,18 @@ double Partitioner::Exact(VariantIndex variant) {
 
 bool Partitioner::IsInvalid(VariantIndex variant) const { return ClassAt(variant).exact == kInfinity; }
 
+bool Partitioner::IsKnownToCompile(VariantIndex variant) const {
+  return ClassAt(variant).exact && estimator_.KnowsWhatCompiles();
+}
+
+void Partitioner::Decline(VariantIndex variant, const std::string& reason) {
+  Costed& of = ClassAt(variant);
+  const CostQuery query = QueryFor(of);
+  of.exact = kInfinity;
+  refusals_.emplace(std::pair(query.target, query.label), reason);
+  estimator_.CountFailure(query, reason);
+}
+
 std::string Partitioner::WhyInvalid(VariantIndex variant) const {
   const CandidatePartition& candidate = candidates_.CandidateOf(variant);
   const auto refusal =

@@ -86,7 +86,11 @@ class Partitioner : public CoverCosts {
   double Exact(VariantIndex variant) override;
   /// Whether its exact cost is known to be infinite.
   bool IsInvalid(VariantIndex variant) const;
-  /// Why, where it is.
+  /// Whether its cost is of a compiled partition.
+  bool IsKnownToCompile(VariantIndex variant) const;
+  /// Makes the cost of the variant, and of those that cost the same, infinite: its toolchain declined to compile it.
+  void Decline(VariantIndex variant, const std::string& reason);
+  /// Why its cost is infinite, where it is.
   std::string WhyInvalid(VariantIndex variant) const;
   /// The error of its partition's results when it was measured, relative to the largest; 0 if not known.
   double ErrorOf(VariantIndex variant) const { return ClassAt(variant).error; }

@@ -70,6 +70,7 @@ std::vector<ContenderModule> Compilation::SearchForm(const ModelForm& form, std:
   if (options_.tuning_seconds > 0 || options_.tuning_trials > 0) {
     found = TuneSchedules(search, std::move(found));
   }
+  found = WithoutDeclined(search, std::move(found));
   const int64_t before = estimator->counts().measured;
   const std::vector<Cover> all = is_first ? AllCovers(search) : std::vector<Cover>();
   const std::vector<NamedPartitions> baselines = PartitionForCovers(search);
