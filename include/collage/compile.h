@@ -156,7 +156,7 @@ struct CompileOptions {
   /// Empty: for this machine.
   std::string machine;
   CompileProgress* progress = nullptr;
-  /// Set by PackModels (collage/measuring_pack.h): candidates are compiled, nothing else.
+  /// Set by PackModels (collage/measuring_pack.h) for packs of candidates: these are compiled, nothing else.
   bool packs = false;
 
   /// Whether kernels run on another machine: libraries and devices need not be here.

@@ -21,12 +21,19 @@ struct PackedModelReport {
   int64_t num_conversions = 0;  ///< changes of layouts
 };
 
+/// The play-off of a model, or of a static graph of one, in a pack.
+struct PackedPlayOffReport {
+  std::string model;
+  int64_t num_contenders = 0;
+};
+
 struct PackReport {
   std::filesystem::path output;
   int64_t output_bytes = 0;
   int num_threads = 0;
   std::vector<std::string> toolchains;  ///< names or configurations
   std::vector<PackedModelReport> models;
+  std::vector<PackedPlayOffReport> play_offs;
   int64_t num_partitions = 0;  ///< distinct ones of all models
   int64_t num_compiled = 0;    ///< ways to compile them that were compiled
   int64_t num_schedules = 0;   ///< how many of these are schedules near the toolchain's own choice
@@ -40,6 +47,9 @@ struct PackReport {
 /// Finds the candidates of `models`, as a compilation by `options` would, compiles all of them and writes them to
 /// `output`. Devices and libraries that run them need not be here; nothing is run. For each partition, at most
 /// `max_schedules` schedules near its toolchain's own choice are compiled beside it. Throws Error.
+///
+/// With CompileOptions::machine, whose costs are known, the pack has the covers that a compilation would choose among
+/// in place of candidates, for a play-off there; `max_schedules` is 0.
 PackReport PackModels(const std::vector<std::filesystem::path>& models, const CompileOptions& options,
                       int max_schedules, const std::filesystem::path& output);
 
@@ -65,6 +75,15 @@ struct MeasuredModelReport {
   int64_t left_out = 0;       ///< candidates of toolchains that cannot be measured here
 };
 
+/// The play-off of a model, or of a static graph of one.
+struct MeasuredPlayOffReport {
+  std::string model;
+  std::vector<Contender> contenders;  ///< in the order of the pack
+  std::string winner;                 ///< its name; empty where there is none
+  bool is_known = false;              ///< whether the database had its result
+  std::string failure;                ///< why there is no winner; empty where there was no time for it, too
+};
+
 struct MeasurePackReport {
   std::string machine;  ///< the name for CompileOptions::machine
   std::string cpu;
@@ -73,12 +92,14 @@ struct MeasurePackReport {
   std::vector<std::string> toolchains;  ///< measured ones
   std::vector<std::string> left_out;    ///< the others, with reasons
   std::vector<MeasuredModelReport> models;
+  std::vector<MeasuredPlayOffReport> play_offs;
   int64_t trials = 0;  ///< schedules that were tried
   double seconds = 0;
-  bool complete = false;  ///< whether nothing is left
+  bool complete = false;  ///< whether nothing is left that there was no time for
 };
 
-/// Measures what is in the pack and not in the database, the costs first that matter most. Each is in the database
+/// Measures what is in the pack and not in the database, the costs first that matter most, and plays off the contenders
+/// that are in it: the results decide in compilations for this machine. Each is in the database
 /// before the next is measured: interrupted, it goes on where it stopped. Throws kUnavailable when no toolchain of the
 /// pack can be measured here, kCorrupt for a damaged pack.
 MeasurePackReport MeasurePack(const std::filesystem::path& pack, const MeasurePackOptions& options);

@@ -16,10 +16,7 @@ CompileReport Compilation::Run(bool check_required) {
     leaves_out_unknown_ = machine_.has_value();
     builds_covers_ = true;
     std::vector<ContenderModule> contenders = FindContenders(/*must_cover=*/true);
-    if (machine_ && report_.budget_spent) {
-      Warn(fmt::format("not all costs are known of machine '{}': candidates without are ignored, native ones excepted",
-                       machine_->name));
-    }
+    if (machine_ && report_.budget_spent) WarnOfUnknownCosts();
     PlayOffResult result;
     try {
       result = Compare(contenders);
@@ -36,6 +33,11 @@ CompileReport Compilation::Run(bool check_required) {
     Write(result, contenders[static_cast<size_t>(result.winner)]);
   }
   return std::move(report_);
+}
+
+void Compilation::WarnOfUnknownCosts() const {
+  Warn(fmt::format("not all costs are known of machine '{}': candidates without are ignored, native ones excepted",
+                   machine_->name));
 }
 
 IRModule Compilation::Partition() {

@@ -42,7 +42,8 @@ class Compilation {
   CompileReport Run(bool check_required);
   /// The phases until covers are known.
   CompileReport Tune();
-  /// Adds the candidates of all forms of the graph to `pack`, and finds no costs.
+  /// Adds the candidates of all forms of the graph to `pack`, and finds no costs. For another machine, whose costs are
+  /// known, adds the covers that would meet in the play-off instead.
   CompileReport Pack(PackBuilder& pack);
   /// The module of the best cover by costs, of the graph as it was given: no passes prepare it.
   IRModule Partition();
@@ -96,6 +97,10 @@ class Compilation {
   void SetOptimalityLoss(int winner);
   void RecordCompilation(const Contender& winner);
   PlayOffOptions PlayOffSettings() const;
+
+  // pack.cc: contenders in place of candidates.
+  void PackContenders(PackBuilder& pack);
+  void WarnOfUnknownCosts() const;
 
   // write.cc: the winner, its choice of partitions, and their compiled code, as far as these are wanted.
   void Write(PlayOffResult& result, const ContenderModule& winner);

@@ -47,6 +47,13 @@ Function WithoutAnnotations(const Function& partition) {
   return bare;
 }
 
+/// The partition that `call` calls; null if it is an operator's.
+Function PartitionCalledBy(const CallNode& call) {
+  const FunctionNode* function = As<FunctionNode>(call.callee());
+  const bool is_partition = function != nullptr && function->attrs().IntOr(kAttrPrimitive, 0) != 0;
+  return is_partition ? AsShared<FunctionNode>(call.callee()) : nullptr;
+}
+
 /// State of one lowering.
 class Lowering {
  public:
@@ -132,10 +139,7 @@ class Lowering {
   }
 
   void VisitCall(const CallNode& call) {
-    if (const FunctionNode* function = As<FunctionNode>(call.callee());
-        function != nullptr && function->attrs().IntOr(kAttrPrimitive, 0) != 0) {
-      return CallPartition(call, AsShared<FunctionNode>(call.callee()));
-    }
+    if (const Function partition = PartitionCalledBy(call)) return CallPartition(call, partition);
     const OpDef* op = call.op();
     if (op != nullptr && op->is_reshape) return Reshape(call);
     if (op != nullptr && SaysWhere(*op)) {  // a reader in another memory copies it
@@ -163,9 +167,7 @@ class Lowering {
   }
 
   void CallPartition(const CallNode& call, const Function& function) {
-    const std::string toolchain = function->attrs().StringOr(kAttrCompiler, "");
-    PartitionRequest request{WithoutAnnotations(function), LayoutsOf(function), plan_.num_threads,
-                             function->attrs().StringOr(kAttrSchedule, "")};
+    const auto [toolchain, request] = AsLowered(function, plan_.num_threads);
     const std::shared_ptr<const CompiledPartition> compiled = cache_.Compile(toolchain, request);
     ExecutionPlan::Step step;
     step.kind = ExecutionPlan::Step::kKernel;
@@ -415,6 +417,22 @@ PartitionCache::Shared PartitionCache::Update(const Toolchain& compiler, const P
   if (!constants.ok()) return nullptr;
   updated->constants = std::move(*constants);
   return std::make_shared<const CompiledPartition>(std::move(*updated));
+}
+
+ModulePartition AsLowered(const Function& function, int num_threads) {
+  return {
+      function->attrs().StringOr(kAttrCompiler, ""),
+      {WithoutAnnotations(function), LayoutsOf(function), num_threads, function->attrs().StringOr(kAttrSchedule, "")}};
+}
+
+std::vector<ModulePartition> PartitionsOf(const IRModule& module, int num_threads) {
+  std::vector<ModulePartition> partitions;
+  PostOrderInScope(module.main()->body(), [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    if (call == nullptr) return;
+    if (const Function partition = PartitionCalledBy(*call)) partitions.push_back(AsLowered(partition, num_threads));
+  });
+  return partitions;
 }
 
 ExecutionPlan Lower(const IRModule& module, int num_threads, PartitionCache& cache, PartitionDump* dump) {

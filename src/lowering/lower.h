@@ -49,6 +49,17 @@ class PartitionCache {
   std::map<std::string, Shared> by_structure_;
 };
 
+/// A partition of a module, as it is compiled.
+struct ModulePartition {
+  std::string toolchain;  ///< as PartitionCache::Compile takes it
+  PartitionRequest request;
+};
+
+/// `function`, a partition of a module, as `Lower` compiles it.
+ModulePartition AsLowered(const Function& function, int num_threads);
+/// The partitions of `@main` in the order in which `Lower` compiles them.
+std::vector<ModulePartition> PartitionsOf(const IRModule& module, int num_threads);
+
 /// Compiles every partition of `@main` and plans its execution.
 ///
 /// `@main` must be typed and static, and hold only calls of Primitive functions, tuples, projections, constants and

@@ -1,5 +1,5 @@
-// measuring_pack.cc: `collage pack`: compiles the candidates of models for a machine that measures them; `collage
-// measure`: measures them there.
+// measuring_pack.cc: `collage pack`: compiles the candidates of models for a machine that measures them, or contenders
+// for a play-off there; `collage measure`: measures them there.
 #include "collage/measuring_pack.h"
 
 #include <atomic>
@@ -19,19 +19,22 @@ struct PackArguments {
   SettingTexts settings;
   std::vector<std::string> models;
   std::string output;
+  std::string machine;
   int schedules = 0;
   bool json = false;
   bool quiet = false;
 };
 
 // Settings of `compile` and `tune` that a pack depends on.
-constexpr const char* kSettings[] = {
-    "shapes",          "dims",       "constants", "tune_at",           "threads",         "toolchains",
-    "target",          "accuracy",   "opt_level", "required_pass",     "disabled_pass",   "config",
-    "partition_rules", "percentile", "operands",  "candidate_timeout", "candidate_memory"};
+constexpr const char* kSettings[] = {"shapes",           "dims",          "constants",     "tune_at",
+                                     "threads",          "toolchains",    "target",        "accuracy",
+                                     "opt_level",        "required_pass", "disabled_pass", "config",
+                                     "partition_rules",  "percentile",    "operands",      "candidate_timeout",
+                                     "candidate_memory", "database",      "search",        "estimator"};
 
 void RunPack(const PackArguments& arguments) {
   CompileOptions options = OptionsFrom(arguments.settings);
+  options.machine = arguments.machine;
   PackReport report;
   {
     ConsoleProgress progress(arguments.quiet, std::numeric_limits<double>::infinity());
@@ -99,6 +102,11 @@ void AddPackCommand(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print the report as JSON");
   command->add_flag("--quiet", arguments->quiet, "No progress");
+  command
+      ->add_option("--machine", arguments->machine,
+                   "Pack the covers that meet in the play-off of a compilation for this machine, by its costs in the "
+                   "database, in place of candidates")
+      ->type_name("NAME");
   for (const char* name : kSettings) AddSetting(*command, name, arguments->settings);
   command->callback([arguments] { RunPack(*arguments); });
 }

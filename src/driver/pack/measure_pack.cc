@@ -110,6 +110,7 @@ class PackMeasurer {
       for (; item != items.end() && item->rank.stage == 0; ++item) Find(*item);
       for (MeasuringEstimator& estimator : estimators_) FindBetween(estimator);
       for (; item != items.end(); ++item) Find(*item);
+      for (const PackedPlayOff& play_off : pack_.play_offs) Play(play_off);
       for (const MeasuredModelReport& model : report_.models) report_.complete = report_.complete && model.left == 0;
     }
     return std::move(report_);
@@ -144,10 +145,16 @@ class PackMeasurer {
                               here.processors),
                   "", fmt::format("make the pack with --threads {}", here.processors));
     }
-    Put(database_, {report_.machine, here.fingerprint, here.cpu, pack_.num_threads, CacheBytes(CacheLevel::kNear),
-                    CacheBytes(CacheLevel::kShared), fitness_.versions, fitness_.compilers});
+    // Contenders are of the toolchains that their machine is known to have.
+    if (pack_.play_offs.empty()) PutMachine();
     for (const PackedModel& model : pack_.models) AddModel(model);
     if (options_.progress != nullptr) options_.progress->Phase("measure");
+  }
+
+  void PutMachine() {
+    const MachineInfo& here = ThisMachine();
+    Put(database_, {report_.machine, here.fingerprint, here.cpu, pack_.num_threads, CacheBytes(CacheLevel::kNear),
+                    CacheBytes(CacheLevel::kShared), fitness_.versions, fitness_.compilers});
   }
 
   void AddModel(const PackedModel& model) {
@@ -300,6 +307,52 @@ class PackMeasurer {
     const bool is_complete = TryNear(estimator, task, schedules, [&] { return !IsOver(); });
     report_.trials += estimator.counts().trials - before;
     if (!is_complete) ++report_.models[number].left;
+  }
+
+  /// Builds the contenders of what the pack has, checks and times them, as a compilation here would.
+  void Play(const PackedPlayOff& packed) {
+    MeasuredPlayOffReport& played = report_.play_offs.emplace_back();
+    played.model = packed.model;
+    played.failure = WhyNotHere(packed);
+    if (!played.failure.empty()) return Warn(fmt::format("no play-off of {}: {}", packed.model, played.failure));
+    if (IsOver()) {
+      report_.complete = false;
+      return;
+    }
+    PlayOffOptions playing;
+    playing.num_threads = pack_.num_threads;
+    playing.limits = PlayOffLimits(Limits(options_));
+    playing.versions = VersionsText(packed.versions);
+    playing.compiled = &store_;
+    if (options_.progress != nullptr) options_.progress->Phase("play-off");
+    try {
+      PlayOffResult result = RunPlayOff(packed.original, packed.contenders, database_, ThisMachine().fingerprint,
+                                        playing, options_.progress);
+      played.is_known = result.seconds.timing == 0;
+      played.winner = result.contenders[static_cast<size_t>(result.winner)].name;
+      played.contenders = std::move(result.contenders);
+    } catch (const Error& error) {
+      if (error.category() != ErrorCategory::kUnsupported) throw;
+      played.failure = fmt::format("{}{}{}", error.message(), error.hint().empty() ? "" : "; ", error.hint());
+      Warn(fmt::format("no contender of {} is left: {}", packed.model, played.failure));
+    }
+  }
+
+  /// Why contenders are not timed here; empty where they are.
+  std::string WhyNotHere(const PackedPlayOff& packed) const {
+    const std::string& here = ThisMachine().fingerprint;
+    if (packed.machine != here) {
+      return fmt::format("costs of a machine of kind '{}' chose its contenders, this one is of kind '{}'",
+                         packed.machine, here);
+    }
+    if (!fitness_.left_out.empty()) return fitness_.left_out.front();
+    for (const auto& [name, version] : fitness_.versions) {
+      const auto chosen_by = packed.versions.find(name);
+      if (chosen_by == packed.versions.end() || chosen_by->second != version) {
+        return fmt::format("its contenders were chosen by costs of another version of '{}' than {}", name, version);
+      }
+    }
+    return "";
   }
 
   void Warn(const std::string& text) const {

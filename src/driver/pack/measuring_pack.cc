@@ -65,6 +65,17 @@ void VisitFields(Self& candidate, Visitor& visit) {
   visit.Field("rank", candidate.rank);
 }
 
+/// Fields of a contender beside its module.
+template <typename Self, typename Visitor>
+requires IsMessage<Self, ContenderModule>
+void VisitFields(Self& contender, Visitor& visit) {
+  visit.Field("name", contender.name);
+  visit.Field("is_single", contender.is_single);
+  visit.Field("is_extra", contender.is_extra);
+  visit.Field("is_costed", contender.is_costed);
+  visit.Field("estimated_seconds", contender.estimated_seconds);
+}
+
 namespace {
 
 constexpr PieceFormat kFormat{
@@ -113,18 +124,33 @@ class Writer {
             {"workspace_memory", std::string(ToString(compiled.workspace_memory))}};
   }
 
-  Json Partition(const PackedPartition& partition) {
-    IRModule module;
-    module.Set("main", partition.request.function);
+  Json Module(const IRModule& module) {
     ModuleText printed = PrintWithoutConstants(module);
     std::vector<Tensor> constants;
     for (const Constant& constant : printed.constants) constants.push_back(constant->value());
-    return {{"function", Text(std::move(printed.text))},
-            {"constants", Tensors(constants)},
+    return {{"text", Text(std::move(printed.text))}, {"constants", Tensors(constants)}};
+  }
+
+  Json Partition(const PackedPartition& partition) {
+    IRModule module;
+    module.Set("main", partition.request.function);
+    return {{"function", Module(module)},
             {"inputs", Names(partition.request.layouts.inputs)},
             {"outputs", Names(partition.request.layouts.outputs)},
             {"toolchain", partition.toolchain},
             {"codes", ToJson(partition.codes)}};
+  }
+
+  Json PlayOff(const PackedPlayOff& play_off) {
+    Json contenders = Json::array();
+    for (const ContenderModule& one : play_off.contenders) {
+      contenders.push_back({{"about", ToJson(one)}, {"module", Module(one.module)}});
+    }
+    return {{"model", play_off.model},
+            {"original", Module(play_off.original)},
+            {"contenders", std::move(contenders)},
+            {"machine", play_off.machine},
+            {"versions", play_off.versions}};
   }
 
  private:
@@ -190,14 +216,31 @@ class Reader {
     return compiled;
   }
 
-  PackedPartition Partition(const Json& json, const MeasuringPack& pack) {
-    PackedPartition partition;
-    const std::span<std::byte> text = Bytes(json.at("function"));
+  IRModule Module(const Json& json) {
+    const std::span<std::byte> text = Bytes(json.at("text"));
     ParseOptions options;
     for (const Tensor& tensor : Tensors(json.at("constants"))) options.constants.push_back(MakeConstant(tensor));
-    const IRModule module =
-        ParseModule({reinterpret_cast<const char*>(text.data()), text.size()}, "partition", options);
-    partition.request.function = InferTypes(module).main();
+    return InferTypes(ParseModule({reinterpret_cast<const char*>(text.data()), text.size()}, "pack", options));
+  }
+
+  PackedPlayOff PlayOff(const Json& json) {
+    PackedPlayOff play_off;
+    play_off.model = json.at("model").get<std::string>();
+    play_off.original = Module(json.at("original"));
+    for (const Json& one : json.at("contenders")) {
+      ContenderModule& contender = play_off.contenders.emplace_back();
+      FromJson(one.at("about"), contender);
+      contender.module = Module(one.at("module"));
+    }
+    if (play_off.contenders.empty()) Fail("a play-off has no contenders");
+    play_off.machine = json.at("machine").get<std::string>();
+    play_off.versions = json.at("versions").get<std::map<std::string, std::string>>();
+    return play_off;
+  }
+
+  PackedPartition Partition(const Json& json, const MeasuringPack& pack) {
+    PackedPartition partition;
+    partition.request.function = Module(json.at("function")).main();
     partition.request.layouts = {LayoutsFrom(json.at("inputs")), LayoutsFrom(json.at("outputs"))};
     partition.request.num_threads = pack.num_threads;
     partition.toolchain = IndexFrom(json.at("toolchain"), pack.toolchains.size(), "the number of a toolchain");
@@ -286,6 +329,7 @@ void ReadIndex(const Json& json, Reader& reader, MeasuringPack& pack) {
   }
   for (const Json& one : json.at("partitions")) pack.partitions.push_back(reader.Partition(one, pack));
   for (const Json& one : json.at("models")) pack.models.push_back(ModelFrom(one, pack));
+  for (const Json& one : json.at("play_offs")) pack.play_offs.push_back(reader.PlayOff(one));
 }
 
 }  // namespace
@@ -303,12 +347,14 @@ void WritePack(const MeasuringPack& pack, const std::filesystem::path& path) {
             {"toolchains", ToJson(pack.toolchains)},
             {"compiled", Json::array()},
             {"partitions", Json::array()},
-            {"models", Json::array()}};
+            {"models", Json::array()},
+            {"play_offs", Json::array()}};
   for (size_t i = 0; i < pack.compiled.size(); ++i) {
     json["compiled"].push_back(writer.Compiled(pack.compiled[i], pack.compiled_names[i]));
   }
   for (const PackedPartition& partition : pack.partitions) json["partitions"].push_back(writer.Partition(partition));
   for (const PackedModel& model : pack.models) json["models"].push_back(ModelJson(model));
+  for (const PackedPlayOff& one : pack.play_offs) json["play_offs"].push_back(writer.PlayOff(one));
   pieces.Finish(kFormat, json);
   file.Commit();
 }

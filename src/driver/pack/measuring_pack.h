@@ -1,5 +1,6 @@
 // measuring_pack.h: the file with all that a machine needs to measure the candidates of models that are not there: the
-// candidates' functions, what they were compiled to, and which costs a search may ask for.
+// candidates' functions, what they were compiled to, and which costs a search may ask for; or the covers that meet in a
+// play-off there.
 //
 // A container of pieces (runtime/plan/piece_file.h): texts of functions, tensors and blobs, each distinct one once. The
 // index is JSON of the structs below. Inputs and reference results are not in it: both follow from the function
@@ -16,6 +17,7 @@
 
 #include "collage/target/toolchain.h"
 #include "cost/machine/roofline.h"
+#include "driver/play_off/play_off.h"
 #include "support/file.h"
 
 namespace collage {
@@ -37,7 +39,7 @@ struct PackedCode {
 
 /// A partition of some toolchain: a candidate's, or one that tells what any call of the toolchain takes.
 struct PackedPartition {
-  PartitionRequest request;  ///< its schedule is empty
+  PartitionRequest request;  ///< by the first schedule of `codes`, which a file has alone
   int toolchain = -1;
   std::vector<PackedCode> codes;  ///< the toolchain's own choice first, then the schedules near it
 };
@@ -77,6 +79,15 @@ struct PackedModel {
   std::vector<PackedConversion> conversions;
 };
 
+/// Covers of a model, or of a static graph of one, that meet in a play-off.
+struct PackedPlayOff {
+  std::string model;
+  IRModule original;  ///< contenders must have its results
+  std::vector<ContenderModule> contenders;
+  std::string machine;                          ///< fingerprint of the one by whose costs they were chosen
+  std::map<std::string, std::string> versions;  ///< toolchains' there, as in the keys of costs
+};
+
 struct MeasuringPack {
   std::string collage;  ///< its version
   std::string machine;  ///< fingerprint of the one that made it
@@ -87,6 +98,7 @@ struct MeasuringPack {
   std::vector<std::string> compiled_names;  ///< CompiledStore::NameOf, parallel
   std::vector<PackedPartition> partitions;
   std::vector<PackedModel> models;
+  std::vector<PackedPlayOff> play_offs;
   std::shared_ptr<void> owner;  ///< keeps the mapped file in which tensors lie
 };
 

@@ -13,6 +13,7 @@
 #include "cost/machine/transition.h"
 #include "cost/runner/runner.h"
 #include "lowering/compiled_store.h"
+#include "lowering/lower.h"
 #include "support/machine.h"
 
 namespace collage {
@@ -160,13 +161,23 @@ void PackBuilder::AddCallsOf(const Toolchain& toolchain) {
   }
 }
 
-int PackBuilder::AddPartition(const std::string& workload, const PartitionRequest& request,
-                              const Toolchain& toolchain) {
+int PackBuilder::AddPartition(const std::string& name, const PartitionRequest& request, const Toolchain& toolchain) {
   const int number = NumberOf(toolchain);
-  const auto [it, is_new] = numbers_.emplace(std::tuple(workload, LayoutsText(request.layouts), number),
+  const auto [it, is_new] = numbers_.emplace(std::tuple(name, LayoutsText(request.layouts), number),
                                              static_cast<int>(pack_.partitions.size()));
   if (is_new) pack_.partitions.push_back({request, number, {}});
   return it->second;
+}
+
+void PackBuilder::AddPlayOff(PackedPlayOff play_off) {
+  for (const ContenderModule& contender : play_off.contenders) {
+    for (const auto& [name, request] : PartitionsOf(contender.module, pack_.num_threads)) {
+      const Toolchain* toolchain = name.empty() ? ToolchainRegistry::Global().Native() : configured_.Find(name);
+      COLLAGE_CHECK(toolchain != nullptr) << "there is no toolchain '" << name << "'";
+      AddPartition(CompiledStore::NameOf(*toolchain, request), request, *toolchain);  // with its weights
+    }
+  }
+  pack_.play_offs.push_back(std::move(play_off));
 }
 
 void PackBuilder::Add(const PackedProperties& properties, Partitioner& partitioner, const CompileOptions& options) {
@@ -228,7 +239,8 @@ void PackBuilder::Compile(const Limits& limits, CompileProgress* progress) {
   std::vector<PackCompiler::Job> jobs;
   const auto toolchain_at = [&](int number) -> const Toolchain& { return *toolchains_[static_cast<size_t>(number)]; };
   for (PackedPartition& partition : pack_.partitions) {
-    jobs.push_back({compiler.Add(partition.request, toolchain_at(partition.toolchain)), "", &partition});
+    const Toolchain& toolchain = toolchain_at(partition.toolchain);
+    jobs.push_back({compiler.Add(partition.request, toolchain), partition.request.schedule, &partition});
   }
   for (const auto& [request, number] : calls_) {
     jobs.push_back({compiler.Add(request, toolchain_at(number)), "", nullptr});

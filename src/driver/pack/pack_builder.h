@@ -31,6 +31,9 @@ class PackBuilder {
   /// Adds the candidates of `partitioner`, one of each class, and the conversions that a search may ask it for.
   void Add(const PackedProperties& model, Partitioner& partitioner, const CompileOptions& options);
 
+  /// Adds a play-off, and the partitions of its contenders.
+  void AddPlayOff(PackedPlayOff play_off);
+
   /// How many schedules near a toolchain's own choice are compiled for each partition, at most.
   struct Limits {
     int max_schedules = 0;
@@ -43,14 +46,15 @@ class PackBuilder {
 
  private:
   int NumberOf(const Toolchain& toolchain);
-  int AddPartition(const std::string& workload, const PartitionRequest& request, const Toolchain& toolchain);
+  /// `name`: the same for partitions that are compiled once.
+  int AddPartition(const std::string& name, const PartitionRequest& request, const Toolchain& toolchain);
   void AddConversions(Partitioner& partitioner, PackedModel& model);
   void AddCallsOf(const Toolchain& toolchain);
 
   MeasuringPack pack_;
   ConfiguredToolchains configured_;
   std::vector<const Toolchain*> toolchains_;  ///< made by `configured_`, parallel to those of the pack
-  std::map<std::tuple<std::string, std::string, int>, int> numbers_;  ///< (workload, layouts, toolchain) → partition
+  std::map<std::tuple<std::string, std::string, int>, int> numbers_;  ///< (name, layouts, toolchain) → partition
   std::vector<std::pair<PartitionRequest, int>> calls_;  ///< partitions that probes and switches run, by toolchains
 };
 

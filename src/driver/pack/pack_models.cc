@@ -7,6 +7,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/target/compiles_elsewhere.h"
+#include "cost/database/measured_machine.h"
 #include "driver/pack/pack_builder.h"
 #include "support/file.h"
 #include "support/stopwatch.h"
@@ -24,12 +25,15 @@ void Describe(const MeasuringPack& pack, PackReport& report) {
     report.models.push_back(
         {model.name, static_cast<int64_t>(model.candidates.size()), static_cast<int64_t>(model.conversions.size())});
   }
+  for (const PackedPlayOff& play_off : pack.play_offs) {
+    report.play_offs.push_back({play_off.model, static_cast<int64_t>(play_off.contenders.size())});
+  }
   report.num_partitions = static_cast<int64_t>(pack.partitions.size());
   for (const PackedPartition& partition : pack.partitions) {
     for (const PackedCode& code : partition.codes) {
       if (code.compiled >= 0) {
         ++report.num_compiled;
-        report.num_schedules += code.schedule.empty() ? 0 : 1;
+        report.num_schedules += &code == partition.codes.data() ? 0 : 1;
         continue;
       }
       ++report.num_declined;
@@ -38,6 +42,14 @@ void Describe(const MeasuringPack& pack, PackReport& report) {
           fmt::format("{}: {}", pack.toolchains[static_cast<size_t>(partition.toolchain)].name, code.failure);
     }
   }
+}
+
+/// The number of threads that kernels are compiled for.
+int NumThreads(const CompileOptions& options) {
+  if (options.num_threads > 0) return options.num_threads;
+  if (options.machine.empty()) return AvailableProcessors();
+  TuningDatabase database(options.database.empty() ? TuningDatabase::DefaultPlace() : options.database);
+  return FindMachine(database, options.machine).num_threads;
 }
 
 }  // namespace
@@ -58,12 +70,16 @@ std::vector<ToolchainReport> ProbeFor(const CompileOptions& options) {
 PackReport PackModels(const std::vector<std::filesystem::path>& models, const CompileOptions& options,
                       int max_schedules, const std::filesystem::path& output) {
   CheckCanWrite(output);
+  if (!options.machine.empty() && max_schedules > 0) {
+    throw Error(ErrorCategory::kInput, "schedules are of candidates, and contenders are packed", "--schedules",
+                "pack schedules with the candidates, without --machine");
+  }
   CompileOptions own = options;
-  own.packs = true;
+  own.packs = options.machine.empty();  // else costs of that machine choose what is packed
   PackReport report;
   {
     const Stopwatch stopwatch(report.seconds);
-    PackBuilder builder(options.num_threads > 0 ? options.num_threads : AvailableProcessors());
+    PackBuilder builder(NumThreads(options));
     for (const std::filesystem::path& model : models) PackModel(model, own, builder);
     if (options.progress != nullptr) options.progress->Phase("compile");
     builder.Compile(

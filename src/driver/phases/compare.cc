@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -21,14 +20,12 @@ PlayOffResult Compilation::Compare(const std::vector<ContenderModule>& contender
 PlayOffOptions Compilation::PlayOffSettings() const {
   PlayOffOptions play_off;
   play_off.num_threads = report_.num_threads;
-  play_off.limits = Limits();
-  play_off.limits.timeout = std::max(play_off.limits.timeout, std::chrono::milliseconds(120'000));
-  play_off.limits.memory_bytes = 0;
+  play_off.limits = PlayOffLimits(Limits());
   play_off.max_error = options_.max_error;
   play_off.runs = !machine_;
   play_off.check_inputs = check_inputs_;
   play_off.compiled = compiled_.get();
-  for (const auto& [name, version] : Versions()) play_off.versions += name + " " + version + " ";
+  play_off.versions = VersionsText(Versions());
   std::vector<std::string> targets;
   for (const Toolchain* toolchain : toolchains()) {
     std::ranges::move(selection_->TargetsOf(*toolchain), std::back_inserter(targets));

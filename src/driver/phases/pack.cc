@@ -1,4 +1,5 @@
-// pack.cc: the phases of a compilation that a measuring pack needs: prepare, candidates.
+// pack.cc: the phases of a compilation that a measuring pack needs: prepare, candidates; for the machine that these
+// were measured on, also costs and the search.
 #include "driver/compilation.h"
 #include "driver/pack/pack_builder.h"
 #include "support/stopwatch.h"
@@ -9,6 +10,10 @@ CompileReport Compilation::Pack(PackBuilder& pack) {
   {
     const Stopwatch stopwatch(report_.total_seconds);
     Prepare(/*runs_passes=*/true);
+    if (machine_) {
+      PackContenders(pack);
+      return std::move(report_);
+    }
     const std::vector<PartitionSpec> specs = selection_->Specs();
     std::vector<ModelForm> forms{{module_, {}}};
     forms.insert(forms.end(), forms_.begin(), forms_.end());
@@ -25,6 +30,15 @@ CompileReport Compilation::Pack(PackBuilder& pack) {
     }
   }
   return std::move(report_);
+}
+
+/// Packs the covers that a compilation would choose among, for a play-off on the machine.
+void Compilation::PackContenders(PackBuilder& pack) {
+  leaves_out_unknown_ = true;
+  builds_covers_ = true;
+  std::vector<ContenderModule> contenders = FindContenders(/*must_cover=*/true);
+  if (report_.budget_spent) WarnOfUnknownCosts();
+  pack.AddPlayOff({report_.model, module_, std::move(contenders), Fingerprint(), Versions()});
 }
 
 }  // namespace collage

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -221,6 +222,18 @@ std::string DigestOf(const std::vector<std::vector<Tensor>>& inputs) {
     }
   }
   return digests.empty() ? "" : HexDigest(digests);
+}
+
+std::string VersionsText(const std::map<std::string, std::string>& versions) {
+  std::string text;
+  for (const auto& [name, version] : versions) text += name + " " + version + " ";
+  return text;
+}
+
+WorkerLimits PlayOffLimits(WorkerLimits limits) {
+  limits.timeout = std::max(limits.timeout, std::chrono::milliseconds(120'000));
+  limits.memory_bytes = 0;
+  return limits;
 }
 
 PlayOffResult RunPlayOff(const IRModule& original, const std::vector<ContenderModule>& modules,

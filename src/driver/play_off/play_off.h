@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,11 @@ struct PlayOffOptions {
   bool runs = true;
   CompiledStore* compiled = nullptr;  ///< compiled partitions to reuse; may be null, must outlive the result
 };
+
+/// Versions of toolchains by name, as PlayOffOptions::versions.
+std::string VersionsText(const std::map<std::string, std::string>& versions);
+/// Limits of a play-off's worker, those of a candidate's given.
+WorkerLimits PlayOffLimits(WorkerLimits limits);
 
 /// Identifies inputs by their values; empty where there are none.
 std::string DigestOf(const std::vector<std::vector<Tensor>>& inputs);

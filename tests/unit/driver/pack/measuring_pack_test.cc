@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "collage/compile.h"
+#include "collage/ir/infer_type.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
 #include "lowering/compiled_store.h"
 #include "support/file.h"
+#include "target/annotations.h"
 
 namespace collage {
 namespace {
@@ -49,6 +51,9 @@ MeasuringPack Pack() {
   model.candidates.push_back({0, "digest", {1, 2, 3, true, 4}, "nn.dense+nn.relu", "native", {1, 0.5}});
   model.conversions.push_back({{1, 4, 2, 2}, kFloat32, Layout::kPlain, Layout::kChannelsLast});
   pack.models = {model};
+  ContenderModule contender{"collage", false, true, InferTypes(module), 0.125, "", {}, true};
+  contender.module.Set("main", WithAttr(contender.module.main(), kAttrEstimate, 0.1 + 0.2));
+  pack.play_offs = {{"model.onnx", InferTypes(module), {contender}, "x86-64", {{"native", "22+abc"}}}};
   return pack;
 }
 
@@ -76,6 +81,29 @@ TEST(MeasuringPackTest, EverythingIsReadBack) {
   EXPECT_EQ(read.models[0].candidates[0].work.boundary_bytes, 3);
   EXPECT_EQ(read.models[0].candidates[0].rank.share, 0.5);
   EXPECT_EQ(read.models[0].conversions, pack.models[0].conversions);
+}
+
+TEST(MeasuringPackTest, ContendersAreReadBackToTheBit) {
+  const TemporaryFolder folder;
+  const MeasuringPack pack = Pack();
+  WritePack(pack, folder / "pack");
+  const MeasuringPack read = ReadPack(folder / "pack");
+  ASSERT_EQ(read.play_offs.size(), 1U);
+  const PackedPlayOff &before = pack.play_offs[0], &after = read.play_offs[0];
+  EXPECT_EQ(after.model, "model.onnx");
+  EXPECT_EQ(after.machine, "x86-64");
+  EXPECT_EQ(after.versions, before.versions);
+  EXPECT_EQ(StructuralHash(after.original.main()), StructuralHash(before.original.main()));
+  ASSERT_EQ(after.contenders.size(), 1U);
+  const ContenderModule& one = after.contenders[0];
+  EXPECT_EQ(one.name, "collage");
+  EXPECT_EQ(one.is_single, false);
+  EXPECT_EQ(one.is_extra, true);
+  EXPECT_EQ(one.is_costed, true);
+  EXPECT_EQ(one.estimated_seconds, 0.125);
+  // Results have keys with such digests: they must be those of the compilation that looks for them.
+  EXPECT_EQ(StructuralHash(one.module.main()), StructuralHash(before.contenders[0].module.main()));
+  EXPECT_EQ(one.module.main()->attrs().Double(kAttrEstimate), 0.1 + 0.2);
 }
 
 TEST(MeasuringPackTest, WeightsAreStoredOnce) {
@@ -152,6 +180,9 @@ TEST(MeasuringPackTest, NumbersMustFit) {
   pack = Pack();
   pack.partitions[0].request.layouts.inputs.clear();
   ExpectRefused(pack, "layouts of a partition do not fit");
+  pack = Pack();
+  pack.play_offs[0].contenders.clear();
+  ExpectRefused(pack, "a play-off has no contenders");
   pack = Pack();
   pack.collage = "0.0.1";
   ExpectRefused(pack, "was made by Collage 0.0.1");
