@@ -1,8 +1,13 @@
 // device.h: the GPU as kernels of NVIDIA's toolchains see it.
 #pragma once
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "backends/cuda_driver/driver.h"
 #include "collage/runtime/device.h"
+#include "collage/runtime/tensor.h"
 #include "collage/support/error.h"
 
 namespace collage::cuda_driver {
@@ -18,6 +23,16 @@ inline CudaDevice& GetCudaDevice() {
   auto* device = dynamic_cast<CudaDevice*>(&GetDevice(Memory::kCuda));
   if (device == nullptr) throw Error(ErrorCategory::kInternal, "another device stands in for the GPU");
   return *device;
+}
+
+/// Copies the constants of a kernel to the GPU.
+inline std::vector<DeviceBuffer> CopyConstants(CudaDevice& device, std::span<const Tensor> constants) {
+  std::vector<DeviceBuffer> buffers;
+  for (const Tensor& constant : constants) {
+    buffers.emplace_back(Memory::kCuda, std::max<size_t>(constant.size_bytes(), 1));
+    device.CopyIn(buffers.back().address(), constant.raw(), constant.size_bytes());
+  }
+  return buffers;
 }
 
 }  // namespace collage::cuda_driver

@@ -2,7 +2,10 @@
 // Programming Guide.
 #pragma once
 
+#include <charconv>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "backends/cuda_driver/emulation.h"
 
@@ -37,5 +40,25 @@ inline constexpr Gpu kGpus[] = {
      0x2B85},
     {kEmulatedArchitecture, "stand-in for a GPU", 0, 1, 48 * kKiB, 1024, 16, kMiB, kGB, 1000, 1000, 0},
 };
+
+/// The GPU by whose properties tiles are chosen for `architecture`: the oldest one stands for those that are not known,
+/// and for what is emulated.
+inline const Gpu& GpuLike(std::string_view architecture) {
+  for (const Gpu& gpu : kGpus) {
+    if (gpu.version > 0 && architecture.starts_with(gpu.architecture)) return gpu;
+  }
+  return kGpus[0];
+}
+
+/// 90 of "sm_90"; nothing for "emulated", and for "sm_90a", which is for no other GPU.
+inline std::optional<int> ArchitectureNumber(std::string_view architecture) {
+  constexpr std::string_view kPrefix = "sm_";
+  if (!architecture.starts_with(kPrefix)) return std::nullopt;
+  architecture.remove_prefix(kPrefix.size());
+  int number = 0;
+  const char* end = architecture.data() + architecture.size();
+  const auto [stopped, code] = std::from_chars(architecture.data(), end, number);
+  return code == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
+}
 
 }  // namespace collage::cuda_driver

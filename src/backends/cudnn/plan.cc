@@ -2,10 +2,10 @@
 #include "backends/cudnn/plan.h"
 
 #include <array>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "backends/cuda_driver/blob.h"
 #include "collage/support/error.h"
 #include "support/json_fields.h"
 
@@ -62,28 +62,20 @@ Header HeaderFrom(std::string_view text) {
 std::vector<std::byte> ToBlob(const Plan& plan) {
   const std::string header =
       ToJson(Header{plan.architecture, plan.library, plan.operands, plan.workspace_bytes}).dump();
-  const uint64_t size = header.size();
-  std::vector<std::byte> blob(sizeof size + header.size() + plan.text.size());
-  std::memcpy(blob.data(), &size, sizeof size);
-  std::memcpy(blob.data() + sizeof size, header.data(), header.size());
-  std::memcpy(blob.data() + sizeof size + header.size(), plan.text.data(), plan.text.size());
-  return blob;
+  return cuda_driver::JoinBlob(header, std::as_bytes(std::span(plan.text)));
 }
 
 Plan PlanFrom(std::span<const std::byte> blob) {
-  uint64_t size = 0;
-  if (blob.size() < sizeof size) Fail();
-  std::memcpy(&size, blob.data(), sizeof size);
-  const std::string_view rest(reinterpret_cast<const char*>(blob.data()) + sizeof size, blob.size() - sizeof size);
-  if (size > rest.size()) Fail();
-  Header header = HeaderFrom(rest.substr(0, size));
+  const auto parts = cuda_driver::SplitBlob(blob);
+  if (!parts) Fail();
+  Header header = HeaderFrom(parts->text);
   for (const PlanOperand& operand : header.operands) {
     if (operand.source == Source::kInside || operand.number < 0) Fail();
     if (operand.source == Source::kScratch && operand.number >= header.workspace_bytes) Fail();
   }
   if (header.workspace_bytes < 0) Fail();
   return {std::move(header.architecture), std::move(header.library), std::move(header.operands), header.workspace_bytes,
-          std::string(rest.substr(size))};
+          std::string(reinterpret_cast<const char*>(parts->rest.data()), parts->rest.size())};
 }
 
 }  // namespace collage::cudnn

@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "backends/cuda_driver/blob.h"
 #include "backends/cuda_driver/toolkit.h"
 #include "collage/support/error.h"
 #include "support/dynamic_library.h"
@@ -60,26 +60,6 @@ std::string HeadersVersion(const std::filesystem::path& headers) {
                      WordBehind(text, "#define CUTLASS_PATCH"));
 }
 
-/// A compilation as it is kept: the size of the notes, the notes, and the code.
-std::string Pack(const Compiled& compiled) {
-  const uint64_t size = compiled.notes.size();
-  std::string packed(reinterpret_cast<const char*>(&size), sizeof size);
-  packed += compiled.notes;
-  packed.append(reinterpret_cast<const char*>(compiled.code.data()), compiled.code.size());
-  return packed;
-}
-
-Compiled Unpack(std::string_view packed) {
-  uint64_t size = 0;
-  std::memcpy(&size, packed.data(), sizeof size);
-  packed.remove_prefix(sizeof size);
-  Compiled compiled;
-  compiled.notes = packed.substr(0, size);
-  const auto code = std::as_bytes(std::span(packed.substr(size)));
-  compiled.code.assign(code.begin(), code.end());
-  return compiled;
-}
-
 /// The first line of nvcc's output that is an error, without the file's name.
 std::string FirstError(std::string_view output) {
   constexpr std::string_view kMark = "error";
@@ -123,9 +103,13 @@ Availability FindCompiler(Compiler& compiler) {
 Compiled Compile(const Compiler& compiler, const Instance& instance, const std::string& architecture) {
   const std::string text = DeviceText(instance);
   const std::string key = HexDigest(fmt::format("{} for {}\n{}", compiler.version, architecture, text));
-  if (const std::optional<std::string> kept = KernelCache().Find(key)) return Unpack(*kept);
+  const std::optional<std::string> kept = KernelCache().Find(key);
+  if (const auto parts = kept ? cuda_driver::SplitBlob(std::as_bytes(std::span(*kept))) : std::nullopt) {
+    return {{parts->rest.begin(), parts->rest.end()}, std::string(parts->text)};
+  }
   Compiled compiled = RunCompiler(compiler, text, architecture);
-  KernelCache().Put(key, Pack(compiled));
+  const std::vector<std::byte> packed = cuda_driver::JoinBlob(compiled.notes, compiled.code);
+  KernelCache().Put(key, {reinterpret_cast<const char*>(packed.data()), packed.size()});
   return compiled;
 }
 

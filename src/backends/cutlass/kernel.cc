@@ -1,11 +1,11 @@
 // kernel.cc: a blob is a length, that many bytes of JSON, and the image.
 #include "backends/cutlass/kernel.h"
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include "backends/cuda_driver/blob.h"
 #include "collage/support/error.h"
 #include "support/json_fields.h"
 
@@ -131,22 +131,13 @@ size_t PlaceMoved(CutlassKernel& kernel) {
 
 std::vector<std::byte> ToBlob(const CutlassKernel& kernel) {
   const std::string header = ToJsonText(kernel);
-  const uint64_t size = header.size();
-  std::vector<std::byte> blob(sizeof size + header.size());
-  std::memcpy(blob.data(), &size, sizeof size);
-  std::memcpy(blob.data() + sizeof size, header.data(), header.size());
-  const std::vector<std::byte>& image = kernel.images.at(0).bytes;
-  blob.insert(blob.end(), image.begin(), image.end());
-  return blob;
+  return cuda_driver::JoinBlob(header, kernel.images.at(0).bytes);
 }
 
 CutlassKernel CutlassKernelFrom(std::span<const std::byte> blob, std::span<const Tensor> constants) {
-  uint64_t size = 0;
-  if (blob.size() < sizeof size) Fail();
-  std::memcpy(&size, blob.data(), sizeof size);
-  const auto rest = blob.subspan(sizeof size);
-  if (size >= rest.size()) Fail();
-  CutlassKernel kernel = HeaderFrom({reinterpret_cast<const char*>(rest.data()), size});
+  const auto parts = cuda_driver::SplitBlob(blob);
+  if (!parts || parts->rest.empty()) Fail();
+  CutlassKernel kernel = HeaderFrom(parts->text);
   if (kernel.a.is_none() || kernel.b.is_none()) Fail();
   const ReadBytes bytes = BytesReadBy(kernel);
   for (const int64_t moved : {kernel.moved_a, kernel.moved_other, kernel.moved_result}) {
@@ -157,8 +148,7 @@ CutlassKernel CutlassKernelFrom(std::span<const std::byte> blob, std::span<const
   CheckPlace(kernel.b, bytes.b, constants);
   CheckPlace(kernel.bias, bytes.bias, constants);
   CheckPlace(kernel.other, bytes.result, constants);
-  const auto image = rest.subspan(size);
-  kernel.images.push_back({kernel.architecture, {image.begin(), image.end()}});
+  kernel.images.push_back({kernel.architecture, {parts->rest.begin(), parts->rest.end()}});
   return kernel;
 }
 

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <span>
 
 #include "backends/cuda_driver/gpus.h"
@@ -51,14 +50,6 @@ std::span<const Tile> TilesOf(Element element, Multiplier multiplier) {
 
 int64_t Tiles(int64_t size, int64_t of_tile) { return (size + of_tile - 1) / of_tile; }
 
-/// The GPU by whose properties tiles are chosen: what is emulated is code for the oldest.
-const cuda_driver::Gpu& GpuOf(const std::string& architecture) {
-  const auto* const known = std::ranges::find_if(cuda_driver::kGpus, [&](const cuda_driver::Gpu& gpu) {
-    return gpu.version > 0 && architecture.starts_with(gpu.architecture);
-  });
-  return known == std::end(cuda_driver::kGpus) ? cuda_driver::kGpus[0] : *known;
-}
-
 double Estimate(const Schedule& schedule, const ProductSizes& sizes, const cuda_driver::Gpu& gpu) {
   const Tile& tile = schedule.tile;
   const int64_t blocks = Tiles(sizes.m, tile.m) * Tiles(sizes.n, tile.n) * sizes.batch;
@@ -88,7 +79,7 @@ int64_t SharedBytes(const Tile& tile, Element element) {
 
 std::vector<Schedule> RankSchedules(Element element, const std::vector<Multiplier>& multipliers,
                                     const ProductSizes& sizes, const std::string& architecture) {
-  const cuda_driver::Gpu& gpu = GpuOf(architecture);
+  const cuda_driver::Gpu& gpu = cuda_driver::GpuLike(architecture);
   std::vector<Schedule> schedules;
   for (const Multiplier multiplier : multipliers) {
     for (const Tile& tile : TilesOf(element, multiplier)) {

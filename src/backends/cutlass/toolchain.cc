@@ -4,15 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "backends/cuda_driver/emulation.h"
+#include "backends/cuda_driver/gpus.h"
 #include "backends/cuda_driver/this_gpu.h"
 #include "backends/cutlass/compile.h"
 #include "backends/cutlass/describe.h"
@@ -24,6 +22,7 @@
 namespace collage::cutlass {
 namespace {
 
+using cuda_driver::ArchitectureNumber;
 using cuda_driver::kEmulatedArchitecture;
 using cuda_driver::ThisGpu;
 
@@ -54,20 +53,9 @@ const Found& FoundCompiler() {
   return found;
 }
 
-/// 90 of "sm_90"; nothing for "emulated", and for "sm_90a", which is for no other GPU.
-std::optional<int> NumberOf(std::string_view architecture) {
-  constexpr std::string_view kPrefix = "sm_";
-  if (!architecture.starts_with(kPrefix)) return std::nullopt;
-  architecture.remove_prefix(kPrefix.size());
-  int number = 0;
-  const char* end = architecture.data() + architecture.size();
-  const auto [stopped, code] = std::from_chars(architecture.data(), end, number);
-  return code == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
-}
-
 /// Whether GPUs of architecture `gpu` run machine code for `wanted`: they do if only the minor number is higher.
 bool Runs(const std::string& gpu, const std::string& wanted) {
-  const std::optional<int> of_gpu = NumberOf(gpu), of_code = NumberOf(wanted);
+  const std::optional<int> of_gpu = ArchitectureNumber(gpu), of_code = ArchitectureNumber(wanted);
   return gpu == wanted || (of_gpu && of_code && *of_gpu / 10 == *of_code / 10 && *of_gpu >= *of_code);
 }
 
@@ -187,7 +175,8 @@ class CutlassToolchain : public Toolchain, public CompilesElsewhere {
     };
     constexpr int kOldest = 80;
     const std::string& architecture = options.String("arch");
-    const std::optional<int> number = NumberOf(architecture.substr(0, architecture.find_last_of("0123456789") + 1));
+    const std::optional<int> number =
+        ArchitectureNumber(architecture.substr(0, architecture.find_last_of("0123456789") + 1));
     if (!architecture.empty() && architecture != kEmulatedArchitecture && (!number || *number < kOldest)) {
       throw Error(ErrorCategory::kInput,
                   "option 'arch' of 'cutlass' is sm_80 or later, or emulated, got '" + architecture + "'");

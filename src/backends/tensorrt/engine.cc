@@ -1,9 +1,9 @@
 // engine.cc: a blob is a length, that many bytes of JSON, and the library's bytes.
 #include "backends/tensorrt/engine.h"
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "backends/cuda_driver/blob.h"
 #include "collage/support/error.h"
 #include "support/json_fields.h"
 
@@ -42,31 +42,21 @@ Result<Library> LibraryFrom(const std::string& text) {
 }
 
 std::vector<std::byte> ToBlob(const Engine& engine) {
-  const std::string text = Describe(engine);
-  const uint64_t size = text.size();
-  std::vector<std::byte> blob(sizeof size + text.size() + engine.bytes.size());
-  std::memcpy(blob.data(), &size, sizeof size);
-  std::memcpy(blob.data() + sizeof size, text.data(), text.size());
-  std::memcpy(blob.data() + sizeof size + text.size(), engine.bytes.data(), engine.bytes.size());
-  return blob;
+  return cuda_driver::JoinBlob(Describe(engine), std::as_bytes(std::span(engine.bytes)));
 }
 
 Engine EngineFrom(std::span<const std::byte> blob) {
-  uint64_t size = 0;
-  if (blob.size() < sizeof size) Fail();
-  std::memcpy(&size, blob.data(), sizeof size);
-  blob = blob.subspan(sizeof size);
-  if (size > blob.size()) Fail();
-  const auto* text = reinterpret_cast<const char*>(blob.data());
+  const auto parts = cuda_driver::SplitBlob(blob);
+  if (!parts) Fail();
   Engine engine;
   try {
-    FromJson(nlohmann::json::parse(text, text + size), engine);
+    FromJson(nlohmann::json::parse(parts->text), engine);
   } catch (const nlohmann::json::exception&) {
     Fail();
   } catch (const Error&) {
     Fail();
   }
-  engine.bytes.assign(text + size, blob.size() - size);
+  engine.bytes.assign(reinterpret_cast<const char*>(parts->rest.data()), parts->rest.size());
   return engine;
 }
 

@@ -152,16 +152,6 @@ TEST_F(CudnnTest, OptionsAreChecked) {
   EXPECT_LT(exact->size(), standard->size());
 }
 
-/// Loads a kernel of `compiled` and returns the error.
-Error LoadingError(const CompiledPartition& compiled) {
-  try {
-    GetKernelLoader(compiled.loader).Load({compiled.blob, compiled.constants, 1});
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorCategory::kInternal, "it was loaded");
-}
-
 TEST_F(CudnnTest, PlansForOtherGpusAreRefused) {
   if (std::getenv("COLLAGE_TEST_GPU") != nullptr) GTEST_SKIP() << "on a GPU, one of its plans may be right";
   const auto compiled = With({{"arch", "sm_90"}})->RelayToRuntime({ConvolutionWithBias(), OnGpu(), 1});

@@ -33,10 +33,7 @@ class CutlassTest : public GpuTest {
   CompileOptions Options(const std::string& name) const { return GpuTest::Options(name, "cuda -compiler=cutlass"); }
   static const Toolchain& Cutlass() { return *ToolchainRegistry::Global().Find("cutlass"); }
   static std::unique_ptr<const Toolchain> With(const std::map<std::string, std::string>& told) {
-    Attrs options;
-    for (const AttrField& option : Cutlass().Options()) options.Set(option.name, option.default_value);
-    for (const auto& [name, value] : told) options.Set(name, value);
-    return Cutlass().WithOptions(options);
+    return Configured(Cutlass(), told);
   }
   /// Why a partition of one call is not compiled; "" if it is.
   static std::string RefusalOf(const Expr& call, const std::vector<Var>& params, bool channels_last = true) {
@@ -230,16 +227,6 @@ TEST_F(CutlassTest, OptionsAreChecked) {
   const auto schedules = With({{"accuracy", "exact"}})->Schedules({function, layouts, 1});
   ASSERT_TRUE(schedules.ok());
   EXPECT_THAT(*schedules, testing::Each(testing::StartsWith("scalar:")));
-}
-
-/// Loads a kernel of `compiled` and returns the error.
-Error LoadingError(const CompiledPartition& compiled) {
-  try {
-    GetKernelLoader(compiled.loader).Load({compiled.blob, compiled.constants, 1});
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorCategory::kInternal, "it was loaded");
 }
 
 TEST_F(CutlassTest, CodeForOtherGpusIsRefused) {

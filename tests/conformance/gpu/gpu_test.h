@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "collage/compile.h"
 #include "collage/ir/text.h"
 #include "collage/runtime/executable.h"
+#include "collage/runtime/kernel.h"
 #include "driver/builtins.h"
 #include "ir/eval/evaluate.h"
 #include "ir/eval/sample_inputs.h"
@@ -37,6 +40,25 @@ inline std::string Assemble(const std::string& ptx, const std::string& architect
   while (std::fgets(part.data(), part.size(), pipe) != nullptr) said += part.data();
   EXPECT_EQ(pclose(pipe), 0) << said;
   return said;
+}
+
+/// `toolchain` with the options `told`.
+inline std::unique_ptr<const Toolchain> Configured(const Toolchain& toolchain,
+                                                   const std::map<std::string, std::string>& told) {
+  Attrs options;
+  for (const AttrField& option : toolchain.Options()) options.Set(option.name, option.default_value);
+  for (const auto& [name, value] : told) options.Set(name, value);
+  return toolchain.WithOptions(options);
+}
+
+/// Loads a kernel of `compiled` and returns the error.
+inline Error LoadingError(const CompiledPartition& compiled) {
+  try {
+    GetKernelLoader(compiled.loader).Load({compiled.blob, compiled.constants, 1});
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorCategory::kInternal, "it was loaded");
 }
 
 class GpuTest : public testing::Test {

@@ -164,16 +164,6 @@ TEST_F(TensorRtTest, OptionsAreChecked) {
 
 // Loading.
 
-/// Loads a kernel of `compiled` and returns the error.
-Error LoadingError(const CompiledPartition& compiled) {
-  try {
-    GetKernelLoader(compiled.loader).Load({compiled.blob, compiled.constants, 1});
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorCategory::kInternal, "it was loaded");
-}
-
 CompiledPartition WithEngine(CompiledPartition compiled, const tensorrt::Engine& engine) {
   compiled.blob = ToBlob(engine);
   return compiled;

@@ -24,11 +24,10 @@ constexpr int64_t kMostBlocks = int64_t{1} << 20;
 class GpuLaunches : public Kernel {
  public:
   GpuLaunches(GpuKernel kernel, std::span<const Tensor> constants)
-      : device_(cuda_driver::GetCudaDevice()), driver_(cuda_driver::GetDriver()), kernel_(std::move(kernel)) {
-    for (const Tensor& constant : constants) {
-      constants_.emplace_back(Memory::kCuda, std::max<size_t>(constant.size_bytes(), 1));
-      device_.CopyIn(constants_.back().address(), constant.raw(), constant.size_bytes());
-    }
+      : device_(cuda_driver::GetCudaDevice()),
+        driver_(cuda_driver::GetDriver()),
+        kernel_(std::move(kernel)),
+        constants_(cuda_driver::CopyConstants(device_, constants)) {
     device_.Enter();
     module_ = std::make_unique<LoadedModule>(driver_, kernel_.images, kernel_.architecture, "cuda");
     for (const cuda_driver::GpuFunction& function : kernel_.functions) {

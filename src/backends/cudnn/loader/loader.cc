@@ -60,10 +60,7 @@ class CudnnKernel : public Kernel {
       : device_(cuda_driver::GetCudaDevice()), library_(GetLibrary()), plan_(std::move(plan)) {
     device_.Enter();
     LoadPlan(plan_, loaded_);
-    for (const Tensor& constant : constants) {
-      constants_.emplace_back(Memory::kCuda, std::max<size_t>(constant.size_bytes(), 1));
-      device_.CopyIn(constants_.back().address(), constant.raw(), constant.size_bytes());
-    }
+    constants_ = cuda_driver::CopyConstants(device_, constants);
   }
 
   // The library gives back in the GPU's context what it made of the plan.
