@@ -224,12 +224,7 @@ class Call {
 
   double Multiply(double a, double b) const {
     if (instance_.multiplier == Multiplier::kAsTheyAre) return a * b;
-    const auto whole_a = static_cast<float>(a), whole_b = static_cast<float>(b);
-    const float big_a = RoundToTf32(whole_a), big_b = RoundToTf32(whole_b);
-    const double product = double{big_a} * big_b;
-    if (instance_.multiplier == Multiplier::kTf32) return product;
-    const float small_a = RoundToTf32(whole_a - big_a), small_b = RoundToTf32(whole_b - big_b);
-    return product + double{big_a} * small_b + double{small_a} * big_b;
+    return MultiplyInTf32(static_cast<float>(a), static_cast<float>(b), instance_.multiplier == Multiplier::kThreeTf32);
   }
 
   double Sum(const std::byte* a, const std::byte* b, int64_t i, int64_t row, int64_t column) const {

@@ -19,6 +19,7 @@
 #include "backends/cuda_driver/emulation.h"
 #include "cutlass.h"
 #include "tensor_cores.h"
+#include "triton/open.h"
 
 namespace standin {
 namespace {
@@ -331,7 +332,9 @@ size_t SizeOf(const void* image) {
 }  // namespace
 
 std::unique_ptr<EmulatedModule> EmulatedModule::Open(const void* image) {
-  if (auto kernels = OpenInstance(image); !kernels.empty()) {
+  for (const auto open : {OpenInstance, OpenTriton}) {
+    std::vector<std::unique_ptr<EmulatedKernel>> kernels = open(image);
+    if (kernels.empty()) continue;
     std::unique_ptr<EmulatedModule> module(new EmulatedModule(nullptr, -1));
     module->kernels_ = std::move(kernels);
     return module;

@@ -39,7 +39,7 @@ struct EmulatedKernel {
 /// An object that is opened.
 class EmulatedModule {
  public:
-  /// Null unless `image` is such an object, or an instance of CUTLASS (cutlass.h).
+  /// Null unless `image` is such an object, an instance of CUTLASS (cutlass.h) or a kernel of Triton (triton/open.h).
   static std::unique_ptr<EmulatedModule> Open(const void* image);
   ~EmulatedModule();
   /// Null unless it has that kernel. The module owns it.
