@@ -18,7 +18,8 @@ foreach(part native open files search)
   set(slow_property.${part} *)
 endforeach()
 set(slow_conformance *)
-set(slow_conformance.gpu TensorCoresTest.* CutlassDeviceTest.*)
+set(slow_conformance.gpu TensorCoresTest.* CutlassDeviceTest.* TritonTest.*PatternsAgree TritonTest.TheSearchMixes* TritonTest.TilesAreSchedules
+    TritonTest.EachScheduleComputesTheSame TritonDeviceTest.*)
 set(slow_conformance.native Native*)
 
 # NAME=PATTERN: one entry each. A PostgreSQL server starts in 1 to 2 s.

@@ -9,6 +9,7 @@
 #include "conformance/gpu/cublas_calls.h"
 #include "conformance/gpu/cudnn_cases.h"
 #include "conformance/gpu/cutlass_cases.h"
+#include "conformance/gpu/triton_cases.h"
 #include "conformance/primitive_calls.h"
 #include "conformance/quantised_calls.h"
 #include "partition/partition_rule.h"
@@ -194,6 +195,7 @@ Graphs RealCalls() {
   for (const DataType dtype : {kFloat32, kFloat16}) {
     for (const PatternCase& one : CudnnCases(dtype)) Add(graphs, one.params, one.body);
     for (const PatternCase& one : CutlassCases(dtype)) Add(graphs, one.params, one.body);
+    for (const PatternCase& one : TritonCases(dtype)) Add(graphs, one.params, one.body);
   }
   AddRows(graphs, CublasCalls(kFloat32));
   AddRows(graphs, CublasIntegerCalls());
