@@ -18,7 +18,7 @@ from .prepare import MODELS, PACK
 from .report import Findings
 from .weights import draw
 
-TOOLCHAINS = ("cuda", "cublas", "cudnn")
+TOOLCHAINS = ("cuda", "cublas", "cudnn", "cutlass", "tensorrt", "triton")
 PRECISIONS = {"float32": "", "TF32": " -inference_precision=tf32", "float16": " -inference_precision=f16"}
 LONGEST_TEST = 120.0
 SHOWN = 8
@@ -205,8 +205,11 @@ def compare(day: Day, model: Path, option: str) -> list[str]:
     executable = day.folder / "model.clg"
     listed, _ = day.json("targets")
     named = ["--target", "llvm"]
-    for target in ("cuda", "cuda -compiler=cudnn", "cuda -compiler=cublas"):
-        named += ["--target", target + (option if takes(listed, target, option) else "")]
+    available = {one["name"] for one in listed.get("toolchains", []) if one["available"]}
+    for name in TOOLCHAINS:
+        target = "cuda" if name == "cuda" else f"cuda -compiler={name}"
+        if name == "cuda" or name in available:
+            named += ["--target", target + (option if takes(listed, target, option) else "")]
     budget = f"{max(10, min(120, day.left() / 4)):.0f}s"
     report, why = day.json(
         "compile", model, "-o", executable, "--threads", 1, "--budget", budget, "--max-error", 0.05, "--quiet", *named
