@@ -22,6 +22,10 @@ class Settings(TypedDict, total=False):
     called ``INPUT[AXIS]``, and so may be one that the model gives a size. None: dynamic sizes stay symbolic, and may be
     any."""
 
+    constants: Mapping[str, str] | None
+    """Value of an input that is the same in every run, which is an input no more: a number, numbers separated by
+    commas, or a file (.npy, .pb). None: all inputs are given in a run."""
+
     tune_at: Mapping[str, Sequence[int]] | None
     """Sizes of a dynamic dimension. Each combination gets a plan of its own, for which all toolchains are searched; a
     dimension without a name is called ``INPUT[AXIS]``. None: only native kernels for any size."""

@@ -63,7 +63,8 @@ SettingValue MapFrom(const nb::dict& given, const Setting& setting) {
       continue;
     }
     Shape& shape = shapes[nb::cast<std::string>(name)];
-    if (PyIndex_Check(value.ptr()) != 0) {
+    const bool takes_numbers = setting.type.python.starts_with("Mapping[str, int");
+    if (takes_numbers && PyIndex_Check(value.ptr()) != 0) {
       shape.push_back(IntegerFrom(value, setting));
       continue;
     }

@@ -20,7 +20,7 @@ struct ImportOptions {
   /// Values of inputs that are the same in every run; they become constants and are no parameters any more. An input
   /// that says how something is shaped (where to slice, how far to pad) must be given so.
   std::map<std::string, Tensor> constants;
-  /// The same as text: a number or numbers separated by commas, or a file (.npy, .pb).
+  /// Such values as text: a number or numbers separated by commas, or a file (.npy, .pb).
   std::map<std::string, std::string> constant_texts;
 };
 
