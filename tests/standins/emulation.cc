@@ -1,4 +1,4 @@
-// emulation.cc: a warp is 32 fibres that are kept for all warps of a launch.
+// emulation.cc: a block is as many fibres as it has threads, which are kept for all blocks of a launch.
 #include "emulation.h"
 
 #include <dlfcn.h>
@@ -13,11 +13,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "backends/cuda_driver/emulation.h"
 #include "cutlass.h"
+#include "races.h"
 #include "tensor_cores.h"
 #include "triton/open.h"
 
@@ -30,21 +32,20 @@ using collage::cuda_driver::EmulatedProduct;
 
 constexpr uint32_t kLanes = 32;
 constexpr size_t kSinkBytes = size_t{64} << 10;
-/// Bytes of a copy to shared memory.
-constexpr uint64_t kCopyBytes = 16;
+constexpr size_t kWordBytes = 4;
 constexpr std::byte kPoison{0xFF};
-
-/// The last writer and reader of a byte, and when they did so. Synchronisation orders threads of a warp; nothing orders
-/// those of different warps.
-struct Mark {
-  uint32_t writer = 0, reader = 0;  ///< number of the thread + 1; 0: nobody
-  uint64_t written = 0, read = 0;   ///< the warp's synchronisations before
-};
 
 class Engine {
  public:
   Engine(const EmulatedKernel& kernel, const Grid& grid, const Parameters& parameters, const FindMemory& find)
-      : kernel_(kernel), grid_(grid), find_(find), shared_(grid.shared_bytes), sink_(kSinkBytes) {
+      : kernel_(kernel),
+        grid_(grid),
+        find_(find),
+        lanes_(grid.threads),
+        epochs_(grid.threads / kLanes),
+        pending_((grid.shared_bytes + kWordBytes - 1) / kWordBytes),
+        shared_(grid.shared_bytes),
+        sink_(kSinkBytes) {
     for (const std::vector<std::byte>& parameter : parameters) {
       parameters_.push_back(const_cast<std::byte*>(parameter.data()));
     }
@@ -65,11 +66,7 @@ class Engine {
         }
       });
     }
-    for (block_ = 0; block_ < grid_.blocks; ++block_) {
-      std::ranges::fill(shared_, kPoison);
-      shared_marks_.clear();
-      for (warp_ = 0; warp_ < grid_.threads / kLanes; ++warp_) RunWarp();
-    }
+    for (block_ = 0; block_ < grid_.blocks; ++block_) RunBlock();
     is_over_ = true;
     for (Lane& lane : lanes_) lane.fibre = std::move(lane.fibre).resume();
     current_ = nullptr;
@@ -78,16 +75,17 @@ class Engine {
 
   // ---- what threads call ----
 
-  static uint32_t Thread() { return current_->warp_ * kLanes + current_->lane_; }
+  static uint32_t Thread() { return current_->lane_; }
   static uint32_t Block() { return current_->block_; }
   static uint32_t BlockSize() { return current_->grid_.threads; }
   static uint32_t GridSize() { return current_->grid_.blocks; }
   static uint32_t Shuffle(uint32_t word, uint32_t lane) { return current_->Wait(Lane::kShuffle, word, lane); }
   static uint32_t ShuffleXor(uint32_t word, uint32_t mask) { return current_->Wait(Lane::kShuffleXor, word, mask); }
   static void Synchronise() { current_->Wait(Lane::kSynchronise, 0, 0); }
+  static void SynchroniseBlock() { current_->Wait(Lane::kSynchroniseBlock, 0, 0); }
   static void* Shared() { return current_->shared_.data(); }
-  static void Copy(void* to, const void* from, uint32_t bytes) {
-    current_->Begin(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes);
+  static void Copy(void* to, const void* from, uint32_t bytes, uint32_t size) {
+    current_->Begin({reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes, size});
   }
   static void EndCopies() { ++current_->lanes_[current_->lane_].groups; }
   static void AwaitCopies(uint32_t late) { current_->Await(late); }
@@ -95,24 +93,41 @@ class Engine {
     current_->lanes_[current_->lane_].words = words;
     current_->Wait(Lane::kMultiply, 0, product);
   }
+  static void LoadMatrices(const void* row, uint32_t* words) {
+    constexpr uint64_t kRowBytes = 16;
+    Lane& lane = current_->lanes_[current_->lane_];
+    lane.words = words;
+    lane.row = current_->Find(reinterpret_cast<uint64_t>(row), kRowBytes, kRowBytes, /*is_store=*/false);
+    current_->Wait(Lane::kLoadMatrices, 0, 0);
+  }
   static void* Address(void* address, uint64_t bytes, uint32_t alignment, uint32_t is_store) {
     return current_->Find(reinterpret_cast<uint64_t>(address), bytes, alignment, is_store != 0);
   }
 
  private:
-  /// 16 bytes of shared memory that a thread's copy will fill.
+  /// Shared memory that a thread's copy will fill: `size` bytes, zeros behind the first `bytes`.
   struct AsyncCopy {
     uint64_t to, from;
-    uint32_t bytes;
-    uint64_t group;
+    uint32_t bytes, size;
+    uint64_t group = 0;
   };
 
   struct Lane {
-    enum State : uint8_t { kRunning, kShuffle, kShuffleXor, kSynchronise, kMultiply, kFinished };
+    enum State : uint8_t {
+      kRunning,
+      kShuffle,
+      kShuffleXor,
+      kSynchronise,
+      kMultiply,
+      kLoadMatrices,
+      kSynchroniseBlock,
+      kFinished
+    };
     fiber fibre;
     State state = kRunning;
     uint32_t word = 0, argument = 0, answer = 0;
     uint32_t* words = nullptr;
+    const void* row = nullptr;
     std::deque<AsyncCopy> copies;  ///< on their way
     uint64_t groups = 0;           ///< groups before this one
   };
@@ -132,59 +147,91 @@ class Engine {
     return lane.answer;
   }
 
-  /// Runs all threads that can run until they wait or are done.
-  void Advance() {
-    for (uint32_t i = 0; i < kLanes; ++i) {
-      lane_ = is_reversed_ ? kLanes - 1 - i : i;
-      Lane& lane = lanes_[lane_];
-      if (lane.state == Lane::kRunning) lane.fibre = std::move(lane.fibre).resume();
-    }
-  }
-
-  void RunWarp() {
+  void RunBlock() {
+    std::ranges::fill(shared_, kPoison);
+    std::ranges::fill(pending_, uint16_t{0});
+    if (watches_races_) shared_marks_.assign(shared_.size(), {});
     for (Lane& lane : lanes_) {
       lane.state = Lane::kRunning;
       lane.copies.clear();
       lane.groups = 0;
     }
-    epoch_ = 1;
-    for (Advance(); !AreFinished(); Advance()) Meet();
+    std::ranges::fill(epochs_, uint64_t{1});
+    phase_ = 1;
+    const auto count = static_cast<uint32_t>(epochs_.size());
+    for (;;) {
+      for (uint32_t i = 0; i < count; ++i) RunWarp(is_reversed_ ? count - 1 - i : i);
+      if (AreAll(lanes_, Lane::kFinished)) return;
+      if (!AreAll(lanes_, Lane::kSynchroniseBlock)) Complain("the threads of its block do not wait for each other");
+      Release(lanes_);
+      for (uint64_t& epoch : epochs_) ++epoch;
+      ++phase_;
+    }
   }
 
-  bool AreFinished() const {
-    for (const Lane& lane : lanes_) {
-      if (lane.state != Lane::kFinished) return false;
+  std::span<Lane> LanesOf(uint32_t warp) { return std::span(lanes_).subspan(warp * kLanes, kLanes); }
+  static bool AreAll(std::span<const Lane> lanes, Lane::State state) {
+    return std::ranges::all_of(lanes, [&](const Lane& lane) { return lane.state == state; });
+  }
+  static void Release(std::span<Lane> lanes) {
+    for (Lane& lane : lanes) {
+      if (lane.state != Lane::kFinished) lane.state = Lane::kRunning;
     }
-    return true;
+  }
+
+  /// Runs all threads of a warp that can run until they wait or are done.
+  void Advance(uint32_t warp) {
+    for (uint32_t i = 0; i < kLanes; ++i) {
+      lane_ = warp * kLanes + (is_reversed_ ? kLanes - 1 - i : i);
+      Lane& lane = lanes_[lane_];
+      if (lane.state == Lane::kRunning) lane.fibre = std::move(lane.fibre).resume();
+    }
+  }
+
+  /// Runs a warp until it is done, or waits for the others of its block.
+  void RunWarp(uint32_t warp) {
+    for (;;) {
+      Advance(warp);
+      if (AreAll(LanesOf(warp), Lane::kFinished) || AreAll(LanesOf(warp), Lane::kSynchroniseBlock)) return;
+      Meet(warp);
+    }
   }
 
   /// All threads have come to the same instruction, or something is wrong with the program.
-  void Meet() {
-    const Lane::State state = lanes_[0].state;
-    for (lane_ = 0; lane_ < kLanes; ++lane_) {
-      if (lanes_[lane_].state != state) Complain("the threads of its warp do not wait for the same thing");
-    }
-    if (state == Lane::kMultiply) MultiplyTogether();
+  void Meet(uint32_t warp) {
+    const std::span<Lane> lanes = LanesOf(warp);
+    const Lane::State state = lanes[0].state;
     for (uint32_t i = 0; i < kLanes; ++i) {
-      Lane& lane = lanes_[i];
-      const uint32_t from = (lane.state == Lane::kShuffleXor ? i ^ lane.argument : lane.argument) % kLanes;
-      lane.answer = lanes_[from].word;
+      lane_ = warp * kLanes + i;
+      if (lanes[i].state != state) Complain("the threads of its warp do not wait for the same thing");
     }
-    for (Lane& lane : lanes_) {
-      if (lane.state != Lane::kFinished) lane.state = Lane::kRunning;
+    if (AreAll(lanes, Lane::kMultiply)) MultiplyTogether(lanes);
+    if (AreAll(lanes, Lane::kLoadMatrices)) LoadTogether(lanes);
+    for (uint32_t i = 0; i < kLanes; ++i) {
+      const uint32_t from = (lanes[i].state == Lane::kShuffleXor ? i ^ lanes[i].argument : lanes[i].argument) % kLanes;
+      lanes[i].answer = lanes[from].word;
     }
-    if (state == Lane::kSynchronise) ++epoch_;
+    Release(lanes);
+    if (state == Lane::kSynchronise) ++epochs_[warp];
   }
 
-  void MultiplyTogether() {
+  void MultiplyTogether(std::span<const Lane> lanes) {
     std::array<uint32_t*, kLanes> words;
     for (uint32_t i = 0; i < kLanes; ++i) {
-      words[i] = lanes_[i].words;
-      if (lanes_[i].state != Lane::kMultiply || lanes_[i].argument != lanes_[0].argument) {
-        return Complain("the threads of its warp do not multiply the same");
-      }
+      words[i] = lanes[i].words;
+      if (lanes[i].argument != lanes[0].argument) return Complain("the threads of its warp do not multiply the same");
     }
-    MultiplyBlocks(static_cast<EmulatedProduct>(lanes_[0].argument), words);
+    MultiplyBlocks(static_cast<EmulatedProduct>(lanes[0].argument), words);
+  }
+
+  static void LoadTogether(std::span<const Lane> lanes) {
+    std::array<uint32_t*, kLanes> words;
+    std::array<const void*, kLanes> rows;
+    for (uint32_t i = 0; i < kLanes; ++i) {
+      words[i] = lanes[i].words;
+      rows[i] = lanes[i].row;
+    }
+    standin::LoadMatrices(rows, words);
   }
 
   /// Shared memory at `address`; null for other memory.
@@ -196,41 +243,52 @@ class Engine {
     return sink_.data();
   }
 
+  /// Counts the copies that are on their way to shared memory.
+  std::span<uint16_t> Pending(const std::byte* place, uint64_t bytes) {
+    const auto first = static_cast<size_t>(place - shared_.data());
+    const size_t end = (first + bytes + kWordBytes - 1) / kWordBytes;
+    return std::span(pending_).subspan(first / kWordBytes, end - first / kWordBytes);
+  }
+
   /// cp.async: the bytes come when they are waited for, and are nobody's until then.
-  void Begin(uint64_t to, uint64_t from, uint32_t bytes) {
-    if (to % kCopyBytes != 0 || from % kCopyBytes != 0) return Complain("copies to or from a misaligned address");
-    std::byte* place = FindShared(to, kCopyBytes);
+  void Begin(AsyncCopy copy) {
+    const auto [to, from, bytes, size, group] = copy;
+    if (to % size != 0 || from % size != 0) return Complain("copies to or from a misaligned address");
+    std::byte* place = FindShared(to, size);
     if (place == nullptr) return Complain("copies to what is no shared memory");
-    if (bytes > kCopyBytes || (bytes > 0 && Cached(from, bytes) == nullptr)) {
+    if (place == sink_.data()) return;
+    if (bytes > size || (bytes > 0 && Cached(from, bytes) == nullptr)) {
       return Complain("copies " + std::to_string(bytes) + " bytes from outside of the device's memory");
     }
-    ComplainOfCopies(to, kCopyBytes);
+    ComplainOfCopies(place, size);
     // Nothing orders it behind what its own thread does.
-    if (watches_races_) Watch(shared_marks_, to, kCopyBytes, /*is_store=*/true, /*is_by_itself=*/true);
-    std::fill_n(place, kCopyBytes, kPoison);
+    WatchShared(place, size, /*is_store=*/true, /*is_by_itself=*/true);
+    std::fill_n(place, size, kPoison);
+    for (uint16_t& count : Pending(place, size)) ++count;
     Lane& lane = lanes_[lane_];
-    lane.copies.push_back({to, from, bytes, lane.groups});
+    copy.group = lane.groups;
+    lane.copies.push_back(copy);
   }
 
   void Await(uint32_t late) {
     Lane& lane = lanes_[lane_];
     while (!lane.copies.empty() && lane.copies.front().group + late < lane.groups) {
       const AsyncCopy& copy = lane.copies.front();
-      std::byte* place = FindShared(copy.to, kCopyBytes);
-      std::fill_n(place, kCopyBytes, std::byte{0});
+      std::byte* place = FindShared(copy.to, copy.size);
+      std::fill_n(place, copy.size, std::byte{0});
       if (copy.bytes > 0) std::memcpy(place, Cached(copy.from, copy.bytes), copy.bytes);
+      for (uint16_t& count : Pending(place, copy.size)) --count;
+      // From now on it is there for its thread, and for those that a barrier orders behind this.
+      WatchShared(place, copy.size, /*is_store=*/true);
       lane.copies.pop_front();
     }
   }
 
   /// Says so where bytes are used that a copy is to fill.
-  void ComplainOfCopies(uint64_t address, uint64_t bytes) {
-    for (const Lane& lane : lanes_) {
-      for (const AsyncCopy& copy : lane.copies) {
-        if (address < copy.to + kCopyBytes && copy.to < address + bytes) {
-          return Complain("uses shared memory that a copy is on its way to");
-        }
-      }
+  void ComplainOfCopies(const std::byte* place, uint64_t bytes) {
+    const std::span<const uint16_t> counts = Pending(place, bytes);
+    if (std::ranges::any_of(counts, [](uint16_t count) { return count > 0; })) {
+      Complain("uses shared memory that a copy is on its way to");
     }
   }
 
@@ -241,8 +299,9 @@ class Engine {
                std::to_string(alignment));
     }
     if (std::byte* shared = FindShared(address, bytes)) {
-      ComplainOfCopies(address, bytes);
-      if (watches_races_) Watch(shared_marks_, address, bytes, is_store);
+      if (shared == sink_.data()) return shared;
+      ComplainOfCopies(shared, bytes);
+      WatchShared(shared, bytes, is_store);
       return shared;
     }
     std::byte* found = Cached(address, bytes);
@@ -250,7 +309,7 @@ class Engine {
       Complain(doing + std::to_string(bytes) + " bytes outside of the device's memory");
       return bytes <= kSinkBytes ? sink_.data() : std::calloc(bytes, 1);
     }
-    if (watches_races_) Watch(marks_, address, bytes, is_store);
+    for (uint64_t i = 0; watches_races_ && i < bytes; ++i) Watch(marks_[address + i], is_store);
     return found;
   }
 
@@ -266,31 +325,15 @@ class Engine {
     return find_(address, bytes);
   }
 
-  using Marks = std::unordered_map<uint64_t, Mark>;
-
-  /// `is_by_itself`: not in the order of its thread's other accesses.
-  void Watch(Marks& marks, uint64_t address, uint64_t bytes, bool is_store, bool is_by_itself = false) {
-    const uint32_t self = block_ * grid_.threads + Thread() + 1;
-    const auto is_ordered = [&](uint32_t other, uint64_t when) {
-      if (other == 0 || (other == self && !is_by_itself)) return true;
-      return (other - 1) / kLanes == (self - 1) / kLanes && when < epoch_;
-    };
-    for (uint64_t i = 0; i < bytes; ++i) {
-      Mark& mark = marks[address + i];
-      if (!is_ordered(mark.writer, mark.written)) {
-        Complain(std::string(is_store ? "writes" : "reads") + " a byte that thread " + Name(mark.writer) +
-                 " writes, in no order");
-      }
-      if (is_store && !is_ordered(mark.reader, mark.read)) {
-        Complain("writes a byte that thread " + Name(mark.reader) + " reads, in no order");
-      }
-      (is_store ? mark.writer : mark.reader) = self;
-      (is_store ? mark.written : mark.read) = epoch_;
-    }
+  void WatchShared(const std::byte* place, uint64_t bytes, bool is_store, bool is_by_itself = false) {
+    const auto first = static_cast<size_t>(place - shared_.data());
+    for (uint64_t i = 0; watches_races_ && i < bytes; ++i) Watch(shared_marks_[first + i], is_store, is_by_itself);
   }
 
-  std::string Name(uint32_t number) const {
-    return std::to_string((number - 1) % grid_.threads) + " of block " + std::to_string((number - 1) / grid_.threads);
+  void Watch(Mark& mark, bool is_store, bool is_by_itself = false) {
+    const std::string problem = mark.Note(
+        {block_ * grid_.threads + Thread(), grid_.threads, epochs_[lane_ / kLanes], phase_, is_store, is_by_itself});
+    if (!problem.empty()) Complain(problem);
   }
 
   struct Page {
@@ -304,17 +347,20 @@ class Engine {
   Grid grid_;
   const FindMemory& find_;
   std::vector<void*> parameters_;
-  std::array<Lane, kLanes> lanes_;
+  std::vector<Lane> lanes_;       ///< the threads of a block
+  std::vector<uint64_t> epochs_;  ///< synchronisations of each of its warps
+  uint64_t phase_ = 1;            ///< barriers of the block
   fiber main_;
   bool is_over_ = false;
   bool watches_races_ = false;
   bool is_reversed_ = false;
-  uint32_t block_ = 0, warp_ = 0, lane_ = 0;
-  uint64_t epoch_ = 1;
+  uint32_t block_ = 0;
+  uint32_t lane_ = 0;  ///< the thread that runs
   std::array<Page, 64> pages_;
-  Marks marks_;
-  Marks shared_marks_;             ///< in this block's memory
-  std::vector<std::byte> shared_;  ///< the block's
+  std::unordered_map<uint64_t, Mark> marks_;
+  std::vector<Mark> shared_marks_;  ///< for this block's memory
+  std::vector<uint16_t> pending_;   ///< copies on their way to each word of shared memory
+  std::vector<std::byte> shared_;   ///< the block's
   std::vector<std::byte> sink_;
   std::string problem_;
 };
@@ -362,11 +408,13 @@ std::unique_ptr<EmulatedModule> EmulatedModule::Open(const void* image) {
   set(Emulated::kShuffle, Engine::Shuffle);
   set(Emulated::kShuffleXor, Engine::ShuffleXor);
   set(Emulated::kSynchronise, Engine::Synchronise);
+  set(Emulated::kSynchroniseBlock, Engine::SynchroniseBlock);
   set(Emulated::kShared, Engine::Shared);
   set(Emulated::kCopy, Engine::Copy);
   set(Emulated::kEndCopies, Engine::EndCopies);
   set(Emulated::kAwaitCopies, Engine::AwaitCopies);
   set(Emulated::kMultiply, Engine::Multiply);
+  set(Emulated::kLoadMatrices, Engine::LoadMatrices);
   set(Emulated::kAddress, Engine::Address);
   return module;
 }

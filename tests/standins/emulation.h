@@ -53,10 +53,11 @@ class EmulatedModule {
   std::vector<std::unique_ptr<EmulatedKernel>> kernels_;
 };
 
-/// Runs all threads, one warp after the other. Returns the first thing that was wrong, with block and thread: an access
-/// out of bounds or misaligned, threads of a warp that do not meet, shared memory that is used before its copies are
-/// there, and, with $STANDIN_CUDA_RACES, accesses to the same bytes that nothing orders. Empty where all was well. With
-/// $STANDIN_CUDA_REVERSED the last thread of a warp runs first.
+/// Runs all threads, one block after the other, and each warp of a block until it waits for the others. Returns the
+/// first thing that was wrong, with block and thread: an access out of bounds or misaligned, threads of a warp or of a
+/// block that do not meet, shared memory that is used before its copies are there, and, with $STANDIN_CUDA_RACES,
+/// accesses to the same bytes that nothing orders. Empty where all was well. With $STANDIN_CUDA_REVERSED the last warp
+/// of a block and the last thread of a warp run first.
 std::string RunGrid(const EmulatedKernel& kernel, const Grid& grid, const Parameters& parameters,
                     const FindMemory& find);
 

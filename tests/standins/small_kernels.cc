@@ -25,6 +25,11 @@ uint32_t ShuffleXor(uint32_t word, uint32_t mask) {
   return At<uint32_t(uint32_t, uint32_t)>(Emulated::kShuffleXor)(word, mask);
 }
 void Synchronise() { At<void()>(Emulated::kSynchronise)(); }
+void SynchroniseBlock() { At<void()>(Emulated::kSynchroniseBlock)(); }
+uint64_t Shared() { return reinterpret_cast<uint64_t>(At<void*()>(Emulated::kShared)()); }
+void LoadMatrices(uint64_t row, uint32_t* words) {
+  At<void(const void*, uint32_t*)>(Emulated::kLoadMatrices)(reinterpret_cast<const void*>(row), words);
+}
 
 uint32_t& Find(uint64_t address, uint32_t is_store) {
   using Fn = void*(void*, uint64_t, uint32_t, uint32_t);
@@ -90,4 +95,29 @@ KERNEL(leave) {
   const auto [memory, number] = ParametersAt(parameters);
   if (Thread() == number) return;
   Store(Place(memory, Thread()), Shuffle(Thread(), 0));
+}
+
+/// Each thread of a block of two warps passes its number to the other warp: synchronised unless `number` is 1. Thread 0
+/// goes without the barrier if it is 2.
+KERNEL(pass_across) {
+  const auto [memory, number] = ParametersAt(parameters);
+  Store(Place(Shared(), Thread()), Thread());
+  if (number == 2 && Thread() == 0) return;
+  if (number == 1) {
+    Synchronise();
+  } else {
+    SynchroniseBlock();
+  }
+  Store(Place(memory, Thread()), Load(Place(Shared(), Thread() ^ 32)));
+}
+
+/// Loads matrices of words that say where they are, `number` bytes behind the beginning, and adds up the four words.
+KERNEL(load_matrices) {
+  const auto [memory, number] = ParametersAt(parameters);
+  const uint64_t row = Shared() + uint64_t{16} * Thread();
+  for (uint32_t i = 0; i < 4; ++i) Store(Place(row, i), 4 * Thread() + i);
+  Synchronise();
+  uint32_t words[4];
+  LoadMatrices(row + number, words);
+  Store(Place(memory, Thread()), words[0] + 1000 * words[3]);
 }

@@ -2,6 +2,8 @@
 #include "tensor_cores.h"
 
 #include <bit>
+#include <cstddef>
+#include <cstring>
 
 #include "support/numbers.h"
 
@@ -61,6 +63,15 @@ void MultiplyBlocks(EmulatedProduct product, const std::array<uint32_t*, 32>& wo
         sum = product == EmulatedProduct::kBytes ? AddBytes(a[row][k], b[k][column], sum)
                                                  : AddFloats(product, a[row][k], b[k][column], sum);
       }
+    }
+  }
+}
+
+void LoadMatrices(const std::array<const void*, 32>& rows, const std::array<uint32_t*, 32>& words) {
+  for (uint32_t lane = 0; lane < words.size(); ++lane) {
+    for (uint32_t i = 0; i < 4; ++i) {
+      const auto* row = static_cast<const std::byte*>(rows[8 * i + lane / 4]);
+      std::memcpy(&words[lane][i], row + lane % 4 * sizeof(uint32_t), sizeof(uint32_t));
     }
   }
 }

@@ -12,4 +12,8 @@ namespace standin {
 /// products are added (PTX ISA, "Matrix Fragments for mma").
 void MultiplyBlocks(collage::cuda_driver::EmulatedProduct product, const std::array<uint32_t*, 32>& words);
 
+/// ldmatrix.x4: `rows` has 16 bytes of each thread, row r of matrix i from thread 8 i + r. Thread 4 r + w gets word w
+/// of row r of each matrix in `words` (PTX ISA, "ldmatrix").
+void LoadMatrices(const std::array<const void*, 32>& rows, const std::array<uint32_t*, 32>& words);
+
 }  // namespace standin

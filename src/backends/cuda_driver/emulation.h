@@ -24,20 +24,26 @@ enum class EmulatedProduct : uint8_t {
 
 /// Places in the table.
 enum class Emulated : uint8_t {
-  kThread,       ///< uint32_t(): %tid.x
-  kBlock,        ///< uint32_t(): %ctaid.x
-  kBlockSize,    ///< uint32_t(): %ntid.x
-  kGridSize,     ///< uint32_t(): %nctaid.x
-  kShuffle,      ///< uint32_t(uint32_t word, uint32_t lane): shfl.sync.idx of a whole warp
-  kShuffleXor,   ///< uint32_t(uint32_t word, uint32_t mask): shfl.sync.bfly of a whole warp
-  kSynchronise,  ///< void(): bar.warp.sync of a whole warp
-  kShared,       ///< void*(): all memory that threads of the block share
-  kCopy,         ///< void(void* shared, const void* memory, uint32_t bytes): cp.async of 16 bytes, zeros behind `bytes`
+  kThread,            ///< uint32_t(): %tid.x
+  kBlock,             ///< uint32_t(): %ctaid.x
+  kBlockSize,         ///< uint32_t(): %ntid.x
+  kGridSize,          ///< uint32_t(): %nctaid.x
+  kShuffle,           ///< uint32_t(uint32_t word, uint32_t lane): shfl.sync.idx of a whole warp
+  kShuffleXor,        ///< uint32_t(uint32_t word, uint32_t mask): shfl.sync.bfly of a whole warp
+  kSynchronise,       ///< void(): bar.warp.sync of a whole warp
+  kSynchroniseBlock,  ///< void(): bar.sync of a whole block
+  kShared,            ///< void*(): all memory that threads of the block share
+  /// void(void* shared, const void* memory, uint32_t bytes, uint32_t size): cp.async of `size` bytes, zeros behind
+  /// `bytes`
+  kCopy,
   kEndCopies,    ///< void(): cp.async.commit_group
   kAwaitCopies,  ///< void(uint32_t late): cp.async.wait_group
   /// void(uint32_t product, uint32_t* words): mma.sync of a whole warp, with a thread's 4 words of rows, 2 of columns
   /// and 4 sums, which the results replace.
   kMultiply,
+  /// void(const void* row, uint32_t* words): ldmatrix.x4 of a whole warp: 16 bytes of shared memory from each thread,
+  /// four words to each.
+  kLoadMatrices,
   kAddress,  ///< void*(void* address, uint64_t bytes, uint32_t alignment, uint32_t is_store): where it can be accessed
   kNumFunctions
 };

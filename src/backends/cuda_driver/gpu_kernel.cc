@@ -26,6 +26,8 @@ requires IsMessage<Self, GpuFunction>
 void VisitFields(Self& function, Visitor& visit) {
   visit.Field("name", function.name);
   visit.Field("shared_bytes", function.shared_bytes);
+  visit.Field("warps", function.warps);
+  visit.Field("is_for_blocks", function.is_for_blocks);
 }
 
 namespace {
@@ -90,6 +92,7 @@ void CheckLaunches(const GpuKernel& kernel) {
   }
   for (const GpuFunction& function : kernel.functions) {
     if (function.shared_bytes < 0 || function.shared_bytes > kMostSharedBytes) Fail();
+    if (function.warps < 1 || function.warps > kMostWarpsPerBlock) Fail();
   }
   if (kernel.num_addresses < 0 || kernel.num_addresses > kMostAddresses || kernel.scratch_offset < 0 ||
       kernel.scratch_warps < 0)

@@ -10,16 +10,20 @@
 
 namespace collage::cuda_driver {
 
-/// Threads of a block of every launch, in warps of 32.
+/// Threads of a block whose warps compute units of their own, in warps of 32.
 inline constexpr int kWarpsPerBlock = 4;
+/// The most warps of any block.
+inline constexpr int kMostWarpsPerBlock = 32;
 
 /// The most addresses that a kernel gets: parameters have 4 KiB.
 inline constexpr int kMostAddresses = 500;
 
 /// A kernel of an image.
 struct GpuFunction {
-  std::string name;          ///< its symbol
-  int64_t shared_bytes = 0;  ///< the memory that threads of a block share
+  std::string name;            ///< its symbol
+  int64_t shared_bytes = 0;    ///< the memory that threads of a block share
+  int warps = kWarpsPerBlock;  ///< in a block
+  bool is_for_blocks = false;  ///< whether the warps of a block compute each unit together
 
   bool operator==(const GpuFunction&) const = default;
 };
@@ -27,8 +31,8 @@ struct GpuFunction {
 /// The most bytes that threads of a block share on any GPU.
 inline constexpr int64_t kMostSharedBytes = int64_t{227} << 10;
 
-/// Runs kernel `function` of the image for units 0 to `count` - 1, `grain` of them at a time in one warp. Before, if
-/// `counter_slot` is not -1, writes the int64 `counter` into that buffer.
+/// Runs kernel `function` of the image for units 0 to `count` - 1, `grain` of them at a time in one warp or block.
+/// Before, if `counter_slot` is not -1, writes the int64 `counter` into that buffer.
 struct Launch {
   int function = 0;   ///< a number into GpuKernel::functions
   int64_t count = 0;  ///< at least 1

@@ -157,7 +157,11 @@ TEST_F(TensorCoresTest, LargeTilesAssembleWithoutSpills) {
     for (const char* precision : {"tf32", "f16"}) {
       for (const auto& [name, text] : models) {
         const std::string ptx = PtxOf(text, precision, architecture);
-        EXPECT_EQ(ptx.find("cp.async") == std::string::npos, name == "attention") << name;
+        // Attention is one stage of single warps, unless its values have to be put in pairs.
+        const bool is_by_blocks = name != "attention" || precision != std::string("tf32");
+        for (const char* of_blocks : {"cp.async", "ldmatrix", "bar.sync"}) {
+          EXPECT_EQ(ptx.find(of_blocks) != std::string::npos, is_by_blocks) << name << ": " << of_blocks;
+        }
         const std::string said = Assemble(ptx, architecture, folder_);
         if (said.empty()) GTEST_SKIP() << "ptxas is not installed";
         // A few bytes are those of the stage that turns the layout of images.
@@ -190,10 +194,55 @@ TEST_F(TensorCoresTest, Float16ValuesAreMultipliedAsTheyAre) {
   ExpectAgree(models, "f32", 4e-3);
 }
 
+/// Schedules of tiles that differ in all that a schedule of tensor cores has.
+constexpr const char* kSchedules[] = {
+    "rows=128,width=4,warps=8,stages=3",    "rows=64,width=2,unroll=4,warps=4,stages=2",
+    "rows=32,width=4,parts=3,warps=4",      "rows=16,width=2,block=1,parts=2,warps=2,stages=5",
+    "rows=128,width=1,parallel=no,warps=4",
+};
+
+TEST_F(TensorCoresTest, EachScheduleComputesTheSame) {
+  const Models models{
+      {"dense", "def @main(" + Tensor2("x", 70, 132) + ", " + Tensor2("w", 150, 132) +
+                    ", %b: Tensor[(150), float32]) { nn.relu(nn.bias_add(nn.dense(%x, %w), %b)) }"},
+      {"odd", "def @main(" + Tensor2("x", 37, 51) + ", " + Tensor2("w", 41, 51) + ") { nn.dense(%x, %w) }"},
+      {"convolution", Convolutions().at("strided")}};
+  const std::unique_ptr<const Toolchain> toolchain = In("tf32");
+  for (const auto& [name, text] : models) {
+    for (const char* schedule : kSchedules) {
+      SCOPED_TRACE(name + " by " + schedule);
+      conformance::ExpectAgrees(*toolchain, FunctionOf(text), {.schedule = schedule, .tolerance = 4e-3});
+      conformance::ExpectAgrees(*toolchain, ParseModule(text, "m.relay").main(),
+                                {.schedule = schedule, .tolerance = 4e-3});
+    }
+  }
+}
+
+TEST_F(TensorCoresTest, SchedulesThatAreListedCompile) {
+  const std::unique_ptr<const Toolchain> toolchain = In("tf32");
+  const Function function =
+      FunctionOf("def @main(" + Tensor2("x", 300, 256) + ", " + Tensor2("w", 300, 256) + ") { nn.dense(%x, %w) }");
+  InferType(function);
+  PartitionRequest request{function, collage::In(Memory::kCuda, PlainLayouts(1, 1)), 1};
+  const Result<std::vector<std::string>> schedules = toolchain->Schedules(request);
+  ASSERT_TRUE(schedules.ok()) << schedules.reason().text;
+  EXPECT_GT(schedules->size(), 6u);
+  for (const std::string& schedule : *schedules) {
+    request.schedule = schedule;
+    const Result<LoweredPartition> lowered = toolchain->RelayToTIR(request);
+    EXPECT_TRUE(lowered.ok()) << schedule << ": " << lowered.reason().text;
+  }
+  for (const char* schedule : {"rows=48", "width=3", "unroll=3", "warps=3", "stages=1", "rows=256,width=8,warps=2"}) {
+    request.schedule = schedule;
+    EXPECT_FALSE(toolchain->RelayToTIR(request).ok()) << schedule;
+  }
+}
+
 /// Kernels whose loops were written right, and then changed.
 class TensorCoresDeathTest : public TensorCoresTest {
  protected:
   using Change = std::function<void(std::string& loops)>;
+  static constexpr const char* kBarrier = "func.call @collage_synchronise_block() : () -> ()";
 
   void SetUp() override {
     TensorCoresTest::SetUp();
@@ -203,13 +252,19 @@ class TensorCoresDeathTest : public TensorCoresTest {
   }
   void TearDown() override { unsetenv("STANDIN_CUDA_RACES"); }
 
-  /// Whether a product agrees with the reference, computed by loops that `change` has changed.
-  static bool Agrees(const Change& change) {
+  /// Whether a product agrees with the reference, computed by loops that `change` has changed: two tiles by blocks of
+  /// four warps, each block one of them, or one block both.
+  static bool Agrees(const Change& change, bool is_one_block) {
     constexpr int64_t kRows = 40, kDepth = 80;
     const std::unique_ptr<const Toolchain> toolchain = In("tf32", "emulated");
     const Function function = FunctionOf("def @main(" + Tensor2("x", kRows, kDepth) + ", " +
                                          Tensor2("w", kRows, kDepth) + ") { nn.dense(%x, %w) }");
-    Result<LoweredPartition> lowered = Lowered(*toolchain, function);
+    InferType(function);
+    PartitionRequest request{function, collage::In(Memory::kCuda, PlainLayouts(1, 1)), 1};
+    request.schedule = "rows=32,width=2,parts=1,warps=4,stages=3";
+    if (is_one_block) request.schedule += ",parallel=no";
+    Result<LoweredPartition> lowered = toolchain->RelayToTIR(request);
+    COLLAGE_CHECK(lowered.ok()) << lowered.reason().text;
     change(lowered->mlir);
     const Result<CompiledPartition> compiled = toolchain->TIRToRuntime(*lowered);
     COLLAGE_CHECK(compiled.ok()) << compiled.reason().text;
@@ -230,9 +285,9 @@ class TensorCoresDeathTest : public TensorCoresTest {
   }
 
   /// Ends the process: with 0 where the product is right, with 1 where it is wrong, with 2 where the device complains.
-  [[noreturn]] static void Multiply(const Change& change) {
+  [[noreturn]] static void Multiply(const Change& change, bool is_one_block = false) {
     try {
-      std::_Exit(Agrees(change) ? 0 : 1);
+      std::_Exit(Agrees(change, is_one_block) ? 0 : 1);
     } catch (const Error&) {
       std::_Exit(2);
     }
@@ -244,29 +299,43 @@ class TensorCoresDeathTest : public TensorCoresTest {
     if (place == std::string::npos) std::_Exit(3);
     return place;
   }
+
+  /// Erases the barrier number `number` of a tile: before its first copies, before each step, before its sums are
+  /// written, before they are read.
+  static Change WithoutBarrier(int number) {
+    return [number](std::string& loops) {
+      size_t place = PlaceOf(kBarrier, loops);
+      for (int i = 0; i < number; ++i) place = PlaceOf(kBarrier, loops, place + 1);
+      loops.erase(place, std::string(kBarrier).size());
+    };
+  }
 };
 
 testing::ExitedWithCode Is(int code) { return testing::ExitedWithCode(code); }
 
 TEST_F(TensorCoresDeathTest, LoopsAsTheyAreAreRight) {
-  EXPECT_EXIT(Multiply([](std::string&) {}), Is(0), "");
+  for (const bool is_one_block : {false, true}) {
+    EXPECT_EXIT(Multiply([](std::string&) {}, is_one_block), Is(0), "");
+    setenv("STANDIN_CUDA_REVERSED", "1", 1);
+    EXPECT_EXIT(Multiply([](std::string&) {}, is_one_block), Is(0), "");
+    unsetenv("STANDIN_CUDA_REVERSED");
+  }
 }
 
-TEST_F(TensorCoresDeathTest, AMissingBarrierIsFound) {
-  EXPECT_EXIT(Multiply([](std::string& loops) {
-                const std::string barrier = "func.call @collage_synchronise() : () -> ()";
-                const size_t read = PlaceOf("func.call @collage_read_floats", loops);
-                loops.erase(loops.rfind(barrier, read), barrier.size());
-              }),
-              Is(2), "reads a byte that thread .* writes, in no order");
+TEST_F(TensorCoresDeathTest, CopiesOverSumsThatMayStillBeReadAreFound) {
+  EXPECT_EXIT(Multiply(WithoutBarrier(0), /*is_one_block=*/true), Is(2), "writes a byte that thread .* in no order");
 }
 
-TEST_F(TensorCoresDeathTest, CopiesOverWordsThatMayStillBeReadAreFound) {
-  EXPECT_EXIT(Multiply([](std::string& loops) {
-                const std::string barrier = "func.call @collage_synchronise() : () -> ()";
-                loops.erase(PlaceOf(barrier, loops, PlaceOf("func.call @collage_await_copies", loops)), barrier.size());
-              }),
-              Is(2), "writes a byte that thread .*, in no order");
+TEST_F(TensorCoresDeathTest, AMissingBarrierBeforeAStepIsFound) {
+  EXPECT_EXIT(Multiply(WithoutBarrier(1)), Is(2), "a byte that thread .*, in no order");
+}
+
+TEST_F(TensorCoresDeathTest, SumsOverWordsThatMayStillBeReadAreFound) {
+  EXPECT_EXIT(Multiply(WithoutBarrier(2)), Is(2), "writes a byte that thread .* in no order");
+}
+
+TEST_F(TensorCoresDeathTest, SumsThatAreReadBeforeTheyAreThereAreFound) {
+  EXPECT_EXIT(Multiply(WithoutBarrier(3)), Is(2), "reads a byte that thread .* writes, in no order");
 }
 
 TEST_F(TensorCoresDeathTest, AWaitForTooFewCopiesIsFound) {
@@ -292,12 +361,40 @@ TEST_F(TensorCoresDeathTest, AWrongFragmentGivesWrongResults) {
               Is(1), "");
 }
 
+TEST_F(TensorCoresDeathTest, MatricesThatAreReadWithoutTheOrderOfTheirPiecesGiveWrongResults) {
+  EXPECT_EXIT(Multiply([](std::string& loops) {
+                // The exclusive or in the place of the first matrix's rows.
+                const size_t load = PlaceOf("func.call @collage_load_matrices", loops);
+                const std::string op = "arith.xori ";
+                const size_t place = loops.rfind(op, load);
+                if (place == std::string::npos) std::_Exit(3);
+                loops.replace(place, op.size(), "arith.ori ");
+              }),
+              Is(1), "");
+}
+
 TEST_F(TensorCoresDeathTest, ABoundTooFarIsFound) {
   EXPECT_EXIT(Multiply([](std::string& loops) {
-                const std::string places = "dense<[0, 4, 8, 12, 80,";
-                loops.replace(PlaceOf(places, loops), places.size(), "dense<[400000000, 4, 8, 12, 80,");
+                const std::string bound = "arith.cmpi slt, ";
+                size_t place = PlaceOf(bound, loops);
+                const auto is_of_lanes = [&] {
+                  return loops.substr(place, loops.find('\n', place) - place).ends_with("vector<32xi32>");
+                };
+                while (!is_of_lanes()) place = PlaceOf(bound, loops, place + 1);
+                loops.replace(place, bound.size(), "arith.cmpi sle, ");
               }),
               Is(2), "copies 16 bytes from outside of the device's memory");
+}
+
+TEST_F(TensorCoresDeathTest, TooLittleSharedMemoryIsFound) {
+  EXPECT_EXIT(Multiply([](std::string& loops) {
+                const std::string call = "func.call @collage_warp_of_block(";
+                const size_t begin = PlaceOf(", ", loops, PlaceOf(call, loops)) + 2;
+                const std::string name = loops.substr(begin, loops.find(')', begin) - begin) + " = arith.constant ";
+                const size_t number = PlaceOf(name, loops) + name.size();
+                loops.replace(number, loops.find(' ', number) - number, "12288");
+              }),
+              Is(2), "copies to what is no shared memory|shared memory");
 }
 
 }  // namespace

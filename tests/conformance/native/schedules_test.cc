@@ -32,8 +32,12 @@ TEST(NativeScheduleTest, TextIsReadBack) {
   std::mt19937 random(5);
   const auto draw = [&](int64_t most) { return std::uniform_int_distribution<int64_t>(0, most)(random); };
   for (int i = 0; i < 200; ++i) {
-    const Schedule any{draw(4), 4 * (draw(1) << draw(2)), draw(64), draw(8), draw(16), draw(1000), draw(1024), draw(2),
-                       draw(2)};
+    const Schedule any{draw(4),    4 * (draw(1) << draw(2)),
+                       draw(256),  draw(8),
+                       draw(16),   draw(1000),
+                       draw(1024), draw(2),
+                       draw(2),    draw(8),
+                       draw(8)};
     EXPECT_EQ(Schedule::Parse(any.ToString()), any) << any.ToString();
   }
 }
@@ -49,11 +53,12 @@ TEST(NativeScheduleTest, WhatIsWrongIsNamed) {
     return std::string("no error");
   };
   EXPECT_EQ(message("rowz=3"),
-            "a schedule has no 'rowz'; there are: algorithm, lanes, rows, width, unroll, block, parts, parallel, pack");
+            "a schedule has no 'rowz'; there are: algorithm, lanes, rows, width, unroll, block, parts, parallel, pack, "
+            "warps, stages");
   EXPECT_EQ(message("rows"), "'rows' is no part of a schedule; write NAME=VALUE,NAME=VALUE");
   EXPECT_EQ(message("rows=6,"), "',' is no part of a schedule; write NAME=VALUE,NAME=VALUE");
-  EXPECT_EQ(message("rows=0"), "'rows' of a schedule is from 1 to 64, got '0'");
-  EXPECT_EQ(message("rows=6x"), "'rows' of a schedule is from 1 to 64, got '6x'");
+  EXPECT_EQ(message("rows=0"), "'rows' of a schedule is from 1 to 256, got '0'");
+  EXPECT_EQ(message("rows=6x"), "'rows' of a schedule is from 1 to 256, got '6x'");
   EXPECT_EQ(message("width=9"), "'width' of a schedule is from 1 to 8, got '9'");
   EXPECT_EQ(message("rows=6,rows=6"), "'rows' of a schedule is given twice");
   EXPECT_EQ(message("lanes=6"), "'lanes' of a schedule is one of 4, 8, 16, got '6'");
@@ -202,7 +207,7 @@ TEST(NativeScheduleTest, TargetsMayForceOne) {
   EXPECT_THROW(with("rows=x"), Error);
   const Result<LoweredPartition> wrong = Native().RelayToTIR(RequestOf(one, "rows=x"));
   ASSERT_FALSE(wrong.ok());
-  EXPECT_EQ(wrong.reason().text, "'rows' of a schedule is from 1 to 64, got 'x'");
+  EXPECT_EQ(wrong.reason().text, "'rows' of a schedule is from 1 to 256, got 'x'");
 }
 
 TEST(NativeScheduleTest, WhatIsExactHasNoOtherAlgorithms) {

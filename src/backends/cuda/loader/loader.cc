@@ -17,8 +17,8 @@ using cuda_driver::GpuKernel;
 using cuda_driver::Launch;
 using cuda_driver::LoadedModule;
 
-constexpr unsigned kBlock = cuda_driver::kWarpsPerBlock * 32;
-/// Blocks of a launch; warps take further units in turn.
+constexpr unsigned kWarpThreads = 32;
+/// Blocks of a launch; warps, or blocks, take further units in turn.
 constexpr int64_t kMostBlocks = int64_t{1} << 20;
 
 class GpuLaunches : public Kernel {
@@ -60,20 +60,21 @@ class GpuLaunches : public Kernel {
       if (launch.counter_slot >= 0) Count(launch, stream);
       int64_t count = launch.count, grain = launch.grain;
       void* parameters[] = {addresses_.data(), &count, &grain};
-      const auto function = static_cast<size_t>(launch.function);
-      driver_.Check(driver_.LaunchKernel(functions_[function], Blocks(launch), 1, 1, kBlock, 1, 1,
-                                         static_cast<unsigned>(kernel_.functions[function].shared_bytes), stream,
-                                         parameters, nullptr),
+      const auto number = static_cast<size_t>(launch.function);
+      const cuda_driver::GpuFunction& function = kernel_.functions[number];
+      driver_.Check(driver_.LaunchKernel(functions_[number], Blocks(launch, function), 1, 1,
+                                         static_cast<unsigned>(function.warps) * kWarpThreads, 1, 1,
+                                         static_cast<unsigned>(function.shared_bytes), stream, parameters, nullptr),
                     "launch a kernel");
     }
   }
 
  private:
-  unsigned Blocks(const Launch& launch) const {
-    const int64_t warps = (launch.count + launch.grain - 1) / launch.grain;
-    const int64_t most = kernel_.scratch_warps > 0 ? kernel_.scratch_warps / cuda_driver::kWarpsPerBlock : kMostBlocks;
-    return static_cast<unsigned>(
-        std::min((warps + cuda_driver::kWarpsPerBlock - 1) / cuda_driver::kWarpsPerBlock, most));
+  unsigned Blocks(const Launch& launch, const cuda_driver::GpuFunction& function) const {
+    const int64_t workers = (launch.count + launch.grain - 1) / launch.grain;
+    const int64_t per_block = function.is_for_blocks ? 1 : function.warps;
+    const int64_t most = kernel_.scratch_warps > 0 ? kernel_.scratch_warps / function.warps : kMostBlocks;
+    return static_cast<unsigned>(std::min((workers + per_block - 1) / per_block, most));
   }
 
   /// Writes the number of an iteration.

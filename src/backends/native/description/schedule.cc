@@ -25,13 +25,15 @@ const std::vector<Row>& Rows() {
   static const std::vector<Row> rows{
       {"algorithm", &Schedule::algorithm, 4, {"direct", "winograd2", "winograd4", "strassen"}},
       {"lanes", &Schedule::lanes, 16, {}},
-      {"rows", &Schedule::rows, 64, {}},
+      {"rows", &Schedule::rows, 256, {}},
       {"width", &Schedule::width, 8, {}},
       {"unroll", &Schedule::unroll, 16, {}},
       {"block", &Schedule::block, kMostBlock, {}},
       {"parts", &Schedule::parts, 1024, {}},
       {"parallel", &Schedule::parallel, 2, {"no", "yes"}},
       {"pack", &Schedule::pack, 2, {"no", "yes"}},
+      {"warps", &Schedule::warps, 8, {}},
+      {"stages", &Schedule::stages, 8, {}},
   };
   return rows;
 }

@@ -21,13 +21,16 @@ struct Schedule {
   int64_t lanes = 0;      ///< float32 in a vector, at most what the processor has
   int64_t rows = 0;       ///< rows of a register tile: pixels of an image row, rows of a matrix, Winograd tiles
   int64_t width = 0;      ///< vectors of channels in a register tile; panels of packed weights are as wide
-  int64_t unroll = 0;     ///< positions of the innermost sum that are written out
+  int64_t unroll = 0;     ///< positions of the innermost sum that are written out; with tensor cores, eights of words
   int64_t block = 0;      ///< register tiles that meet all panels before the next ones do: the order of loops, and
                           ///< what threads share: 1 = rows outermost; at least all there are = panels outermost.
                           ///< In a depthwise convolution between 1x1 ones: rows of the result at a time
-  int64_t parts = 0;      ///< groups of Winograd's output channels that are separate units of work
+  int64_t parts = 0;      ///< groups of Winograd's output channels that are separate units of work; with tensor cores,
+                          ///< parts of each sum
   int64_t parallel = 0;   ///< whether threads share the work: a `Choice`
   int64_t pack = 0;       ///< whether a right matrix that is no constant is packed, too: a `Choice`
+  int64_t warps = 0;      ///< a GPU's, in a block that computes a tile with tensor cores; the tile is `rows` x `width`
+  int64_t stages = 0;     ///< buffers for the words of such a tile, which are copied ahead
 
   bool operator==(const Schedule&) const = default;
 

@@ -14,6 +14,7 @@ namespace collage::cuda_driver {
 namespace {
 
 constexpr size_t kElements = 64;
+constexpr unsigned kSharedBytes = 1024;
 constexpr uint32_t kPoison = 0xFFFFFFFF;  ///< bytes that nobody has written
 
 /// Runs kernels of small_kernels.cc, in a process of their own: a mistake is the end of all work on the device.
@@ -25,7 +26,7 @@ class EmulationDeathTest : public testing::Test {
   }
 
   /// Returns what the device has in memory after the kernel; nothing where it has failed.
-  static std::vector<uint32_t> Run(const char* kernel, uint64_t number) {
+  static std::vector<uint32_t> Run(const char* kernel, uint64_t number, unsigned threads = 32) {
     const Driver& driver = GetDriver();
     Context context = nullptr;
     Stream stream = nullptr;
@@ -42,7 +43,8 @@ class EmulationDeathTest : public testing::Test {
     driver.Check(driver.ModuleLoadData(&module, image.data()), "load");
     driver.Check(driver.ModuleGetFunction(&function, module, kernel), "find");
     void* parameters[] = {&memory, &number};
-    driver.Check(driver.LaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, parameters, nullptr), "launch");
+    driver.Check(driver.LaunchKernel(function, 1, 1, 1, threads, 1, 1, kSharedBytes, stream, parameters, nullptr),
+                 "launch");
     number = 1000;  // it was read
     if (driver.StreamSynchronize(stream) != 0) return {};
     std::vector<uint32_t> elements(kElements);
@@ -53,7 +55,9 @@ class EmulationDeathTest : public testing::Test {
   /// Ends a child: with 0 if `is_right`.
   [[noreturn]] static void Exit(bool is_right) { std::_Exit(is_right ? 0 : 1); }
   /// Ends a child: with 0 if the kernel failed.
-  [[noreturn]] static void ExpectFailure(const char* kernel, uint64_t number) { Exit(Run(kernel, number).empty()); }
+  [[noreturn]] static void ExpectFailure(const char* kernel, uint64_t number, unsigned threads = 32) {
+    Exit(Run(kernel, number, threads).empty());
+  }
 };
 
 testing::ExitedWithCode Right() { return testing::ExitedWithCode(0); }
@@ -104,6 +108,38 @@ TEST_F(EmulationDeathTest, MisalignedAccessesAreFound) {
 
 TEST_F(EmulationDeathTest, ThreadsThatDoNotMeetAreFound) {
   EXPECT_EXIT(ExpectFailure("leave", 7), Right(), "do not wait for the same thing");
+}
+
+bool HasPassedAcross(const std::vector<uint32_t>& elements) {
+  for (uint32_t i = 0; i < 64; ++i) {
+    if (elements.at(i) != (i ^ 32)) return false;
+  }
+  return true;
+}
+
+TEST_F(EmulationDeathTest, WarpsOfABlockWaitForEachOther) {
+  setenv("STANDIN_CUDA_RACES", "1", 1);
+  for (const bool is_reversed : {false, true}) {
+    if (is_reversed) setenv("STANDIN_CUDA_REVERSED", "1", 1);
+    EXPECT_EXIT(Exit(HasPassedAcross(Run("pass_across", 0, 64))), Right(), "");
+    EXPECT_EXIT(ExpectFailure("pass_across", 1, 64), Right(), "in no order");
+    EXPECT_EXIT(ExpectFailure("pass_across", 2, 64), Right(), "do not wait for");
+  }
+  unsetenv("STANDIN_CUDA_REVERSED");
+  unsetenv("STANDIN_CUDA_RACES");
+}
+
+bool HasWordsOfMatrices(const std::vector<uint32_t>& elements) {
+  for (uint32_t i = 0; i < 32; ++i) {
+    // Word i % 4 of rows i / 4 and 24 + i / 4.
+    if (elements.at(i) != i + 1000 * (96 + i)) return false;
+  }
+  return true;
+}
+
+TEST_F(EmulationDeathTest, MatricesAreSharedOutInWords) {
+  EXPECT_EXIT(Exit(HasWordsOfMatrices(Run("load_matrices", 0))), Right(), "");
+  EXPECT_EXIT(ExpectFailure("load_matrices", 8), Right(), "at an address that is no multiple of 16");
 }
 
 TEST_F(EmulationDeathTest, WhatIsNoSuchCodeIsRefused) {

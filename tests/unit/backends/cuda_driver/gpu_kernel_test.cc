@@ -17,7 +17,7 @@ std::vector<std::byte> Bytes(std::string_view text) {
 GpuKernel Example() {
   GpuKernel kernel;
   kernel.architecture = "sm_90";
-  kernel.functions = {{"stage0_kernel", 0}, {"stage1_kernel", 98304}};
+  kernel.functions = {{"stage0_kernel", 0}, {"stage1_kernel", 98304, 8, true}};
   kernel.launches = {{.function = 0, .count = 7},
                      {.function = 1, .count = 3, .grain = 3, .counter_slot = 2, .counter_offset = 64, .counter = 5}};
   kernel.images = {{"sm_90", Bytes("machine code")}, {"ptx", Bytes(std::string_view(".version 8.0\0", 13))}};
@@ -56,6 +56,8 @@ TEST(GpuKernelTest, LaunchesOfWhatThereIsNotAreRefused) {
   refuses([](GpuKernel& kernel) { kernel.launches[0].function = 2; });
   refuses([](GpuKernel& kernel) { kernel.launches[0].function = -1; });
   refuses([](GpuKernel& kernel) { kernel.launches[0].count = 0; });
+  refuses([](GpuKernel& kernel) { kernel.functions[0].warps = 0; });
+  refuses([](GpuKernel& kernel) { kernel.functions[1].warps = 33; });
   refuses([](GpuKernel& kernel) { kernel.launches[0].grain = 0; });
   refuses([](GpuKernel& kernel) { kernel.launches[1].counter_slot = 4; });
   refuses([](GpuKernel& kernel) { kernel.launches[1].counter_offset = -8; });

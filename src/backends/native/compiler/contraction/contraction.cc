@@ -4,9 +4,10 @@
 
 #include <algorithm>
 
+#include "backends/native/compiler/contraction/block_product.h"
 #include "backends/native/compiler/contraction/library_tiles.h"
 #include "backends/native/compiler/contraction/register_tile.h"
-#include "backends/native/compiler/contraction/tensor_tile.h"
+#include "backends/native/compiler/contraction/tensor_product.h"
 #include "backends/native/compiler/stages/elements.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "backends/native/compiler/stages/loop_nest.h"
@@ -29,7 +30,7 @@ struct Tile {
 /// A schedule may say otherwise, of one of the two or of both.
 Tile TileFor(const PartitionState& state, DataType dtype, DotKind factors = DotKind::kOne) {
   const Schedule& schedule = state.schedule();
-  const bool is_tensor = TensorTile::Multiplies(state, dtype, factors);
+  const bool is_tensor = TensorProduct::Multiplies(state, dtype, factors);
   const int64_t sums = is_tensor ? 128 : (state.emitter.native_lanes() >= 16 ? 24 : 12) / (dtype.bits == 64 ? 2 : 1);
   const int64_t vectors = schedule.width == 0 ? 2 : schedule.width;
   return {schedule.rows == 0 ? std::max<int64_t>(sums / vectors, 1) : schedule.rows, static_cast<int>(vectors)};
@@ -37,9 +38,6 @@ Tile TileFor(const PartitionState& state, DataType dtype, DotKind factors = DotK
 
 /// Fewer chains of dependent additions than this leave the multipliers idle.
 constexpr int64_t kChains = 8;
-
-/// Units of work that keep a GPU's warps busy.
-constexpr int64_t kManyUnits = 512;
 
 /// Rows per tile: those that divide `length` if there are such of a good size, else even parts.
 int64_t RowsPerTile(int64_t length, int64_t most) {
@@ -64,7 +62,6 @@ class ContractionEmitter {
   void Run() {
     const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
     if (NumElements(form_.outer) * form_.rows == 0) return;
-    if (TensorTile::Takes(state_, form_) && !library_) TensorTile::UseQuads(state_, form_);
     const int64_t rows = Rows();
     ProductSpace space = SpaceOf(state_, form_, rows, (form_.rows + rows - 1) / rows * NumElements(form_.outer));
     space.is_library = library_.has_value();
@@ -76,23 +73,7 @@ class ContractionEmitter {
   }
 
  private:
-  int64_t Rows() const {
-    if (library_) return library_->rows();
-    return TensorTile::Takes(state_, form_) ? TensorRows() : TileRows(state_, form_.dtype, form_.rows);
-  }
-
-  /// As many as a tile may have, if there are then enough tiles for all warps.
-  int64_t TensorRows() const {
-    constexpr int64_t kLeast = 16;
-    int64_t rows = std::min(tile_.rows, form_.rows);
-    if (state_.schedule().rows == 0) rows = std::min(rows, TensorTile::MostRows(state_, form_));
-    if (form_.line != 0) return form_.rows;
-    if (state_.schedule().rows != 0) return rows;
-    const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
-    const int64_t panels = (form_.channels + width - 1) / width * NumElements(form_.outer);
-    while (rows > kLeast && (form_.rows + rows - 1) / rows * panels < kManyUnits) rows = std::max(rows / 2, kLeast);
-    return rows;
-  }
+  int64_t Rows() const { return library_ ? library_->rows() : TileRows(state_, form_.dtype, form_.rows); }
 
   /// A stage over `count` panels from `first`, each of `width` channels in `vectors` vectors. What rows are left behind
   /// the whole tiles are a tile of the same panel: weights are read once for all rows.
@@ -195,18 +176,6 @@ class ContractionEmitter {
     e_.Call(name, NumElements(sizes), state_.IsParallel(flops));
   }
 
-  /// A sum as a value that epilogues compute with; `scale` is none where it stays an integer.
-  Value AsValue(const Vector& sum, const Vector& scale) {
-    if (!scale.is_none()) {
-      const Vector number{e_.Def(fmt::format("arith.sitofp {} : {} to {}", sum, sums_.type(), e_.FloatVector()))};
-      return {e_.Def(fmt::format("arith.mulf {}, {} : {}", number, scale, e_.FloatVector())), ElementKind::kFloat};
-    }
-    if (form_.dtype.is_floating()) return {sum.name(), KindOf(form_.dtype)};
-    if (form_.dtype.bits == 64) return {sum.name(), ElementKind::kInt};
-    return {e_.Def(fmt::format("arith.extsi {} : {} to {}", sum, sums_.type(), e_.TypeOf(ElementKind::kInt))),
-            ElementKind::kInt};
-  }
-
   /// The last vector, where no more than half of 16 lanes of it exist, is computed behind the others as one of 8, in
   /// half the time where the processor computes 16 in two steps. Halves of 8 would save nothing.
   void EmitTile(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int vectors, int64_t width) {
@@ -233,7 +202,7 @@ class ContractionEmitter {
       const auto store_rows = [&] {
         for (int64_t t = 0; t < rows; ++t) {
           const Indices at = form_.result(outer, e_.Plus(row, t), {channel, 1, {}, e_.lanes()});
-          StoreResult(state_, output_, at, AsValue(sums[static_cast<size_t>(t * vectors + v)], scale));
+          StoreResult(state_, output_, at, SumAsValue(e_, form_, sums[static_cast<size_t>(t * vectors + v)], scale));
         }
       };
       const int64_t left = width - static_cast<int64_t>(v) * e_.lanes();
@@ -309,7 +278,20 @@ Vectors EmitRegisterTile(PartitionState& state, const Contraction& form, const I
   return RegisterTile(state, form).Emit(outer, row, rows, panel, /*first=*/0, vectors, width);
 }
 
+Value SumAsValue(Emitter& e, const Contraction& form, const Vector& sum, const Vector& scale) {
+  const std::string type =
+      fmt::format("vector<{}x{}{}>", e.lanes(), form.dtype.is_floating() ? "f" : "i", form.dtype.bits);
+  if (!scale.is_none()) {
+    const Vector number{e.Def(fmt::format("arith.sitofp {} : {} to {}", sum, type, e.FloatVector()))};
+    return {e.Def(fmt::format("arith.mulf {}, {} : {}", number, scale, e.FloatVector())), ElementKind::kFloat};
+  }
+  if (form.dtype.is_floating()) return {sum.name(), KindOf(form.dtype)};
+  if (form.dtype.bits == 64) return {sum.name(), ElementKind::kInt};
+  return {e.Def(fmt::format("arith.extsi {} : {} to {}", sum, type, e.TypeOf(ElementKind::kInt))), ElementKind::kInt};
+}
+
 void EmitContraction(PartitionState& state, const Contraction& form, const StageOutput& output) {
+  if (BlockTile::Takes(state, form)) return EmitBlockProduct(state, form, output);
   ContractionEmitter(state, form, output).Run();
 }
 

@@ -33,6 +33,14 @@ struct Contraction {
   /// The address of a(outer, row, inner); rows follow each other at `row_stride` elements.
   std::function<Ptr(const I64s& outer, const I64& row, const I64s& inner)> a_address;
   int64_t row_stride = 1;
+  /// A dimension of some that a coordinate is made of, the innermost last: its size, and the distance of a's elements
+  /// along it.
+  struct Part {
+    int64_t size, stride;
+  };
+  /// If there are any, what rows, or positions of the only dimension in `inner`, are made of. Neither row_stride nor
+  /// depth_stride then holds for all of them, and `a_address` is asked for 0 only. For blocks of warps (block_tile.h).
+  std::vector<Part> row_parts, depth_parts;
   int64_t line = 0;          ///< if not 0, rows come in lines of this length, which begin `line_stride` elements
   int64_t line_stride = 0;   ///< apart, and all rows are one register tile
   int64_t depth_stride = 0;  ///< distance of a's elements along the innermost of `inner`; 0: unknown, or varying
@@ -45,6 +53,7 @@ struct Contraction {
   int b_constant = -1;        ///< b's number among the constants, if it is one that nothing else reads
   /// Distance of b's rows of channels along the innermost of `inner`; set if depth_stride is.
   int64_t b_row_stride = 0;
+  int64_t b_panel_stride = 0;     ///< distance of neighbouring panels of b; 0: unknown
   int64_t result_row_stride = 0;  ///< distance of neighbouring rows in the result; 0: as depth_stride
   /// The int32 values that sums of integers begin with, for the vector at channel `first` of a panel; null: 0.
   std::function<Vector(const I64s& outer, const I64& panel, int64_t first)> start;
@@ -85,6 +94,9 @@ Vectors EmitRegisterTile(PartitionState& state, const Contraction& form, const I
 
 /// Returns the choices of schedules of a product in register tiles of `rows`, `tiles` for each panel.
 ProductSpace SpaceOf(const PartitionState& state, const Contraction& form, int64_t rows, int64_t tiles);
+
+/// A sum of `form` as a value that epilogues compute with. `scale` is none where it stays an integer.
+Value SumAsValue(Emitter& e, const Contraction& form, const Vector& sum, const Vector& scale);
 
 /// Emits the stages of a product.
 void EmitContraction(PartitionState& state, const Contraction& form, const StageOutput& output);

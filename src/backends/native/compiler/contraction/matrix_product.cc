@@ -62,6 +62,7 @@ void SetRight(PartitionState& state, Contraction& form, const Expr& right, bool 
     const int64_t width = PanelWidth(state, form.dtype);
     const Buffer b = AsMatrices(MaterialiseAs(state, right, Layout::kPlain, form.dtype), false, outer);
     form.b_row_stride = b.strides[1];
+    form.b_panel_stride = width;
     form.b_is_padded = false;
     form.may_pack = true;
     form.b_address = [&e, b, width](const I64s& at, const I64& panel, const I64s& k) {
@@ -83,6 +84,7 @@ void SetRight(PartitionState& state, Contraction& form, const Expr& right, bool 
   if (batch == 1) b.strides[0] = 0;
   b.shape[0] = outer;
   form.b_row_stride = b.shape.back();
+  form.b_panel_stride = b.strides[1];
   form.b_address = [&e, b](const I64s& at, const I64& panel, const I64s& k) {
     return e.Address(b, Bases({at[0], panel, k[0], e.Int(0)}));
   };

@@ -10,7 +10,7 @@ namespace collage::native {
 
 Vectors RegisterTile::Emit(const I64s& outer, const I64& row, int64_t rows, const I64& panel, int64_t first,
                            int vectors, int64_t width) {
-  if (TensorTile::Takes(state_, form_)) {
+  if (TensorProduct::Takes(state_, form_)) {
     return TensorTile(state_, form_).Emit(outer, row, rows, panel, first, vectors, width);
   }
   first_ = first;

@@ -1,8 +1,14 @@
-// tensor_functions.h: what all threads of a warp do together with matrices and with memory that they share, as
-// functions that loops call with vectors of kWarpLanes elements. `gpu/tensor_cores` makes instructions of them.
+// tensor_functions.h: what all threads of a warp or of a block do together with matrices and with memory that they
+// share, as functions that loops call with vectors of kWarpLanes elements. `gpu/tensor_cores` makes instructions of
+// them.
 #pragma once
 
 namespace collage::native {
+
+/// i64(i64 warps, i64 bytes): the function that calls it computes each of its units by a block of `warps` warps, all
+/// of which call the same functions for blocks. Returns the number of the warp in its block. `bytes`, a constant as
+/// `warps` is, is the memory that the block shares.
+inline constexpr const char* kWarpOfBlock = "collage_warp_of_block";
 
 /// Functions that add the product of a block of 16 rows with one of 8 columns, of 8 words each, to a block of sums:
 /// four vectors of sums, four of words of the rows, two of words of the columns, all int32 or, for sums of floats,
@@ -13,30 +19,36 @@ inline constexpr const char* kMultiplyFloat16 = "collage_multiply_f16";    ///< 
 /// Four bytes: those of rows without sign, those of columns with one.
 inline constexpr const char* kMultiplyBytes = "collage_multiply_bytes";
 
-/// Functions that write four blocks of sums side by side into the warp's tile, which threads share, and that read its
-/// 16 rows of 32 columns. Between the two, and before the next tile is written, threads have to be synchronised.
+// Memory that threads share is the block's where units are computed by blocks, else the warp's. Functions are given a
+// place for each thread, a vector of int32, and an i64, the same for all: bytes from the beginning, and behind that.
+
+/// void(places, i64, vector, vector): each thread writes two neighbouring numbers, at a multiple of 8 bytes.
 inline constexpr const char* kWriteFloats = "collage_write_floats";
 inline constexpr const char* kWriteIntegers = "collage_write_integers";
+/// vector(places, i64): each thread reads one number.
 inline constexpr const char* kReadFloats = "collage_read_floats";
 inline constexpr const char* kReadIntegers = "collage_read_integers";
+/// Four vectors of i32 (places, i64): four blocks of 8 rows of 16 bytes; thread 8 i + r knows the place of row r of
+/// block i. Thread 4 r + w gets word w of row r of each.
+inline constexpr const char* kLoadMatrices = "collage_load_matrices";
 
-/// void(): what a warp's threads did to shared memory before is done for all of them.
+/// void(): what a warp's, or a block's, threads did to shared memory before is done for all of them.
 inline constexpr const char* kSynchronise = "collage_synchronise";
+inline constexpr const char* kSynchroniseBlock = "collage_synchronise_block";
 
-/// Each thread has places of 16 bytes in shared memory, which copies fill while it computes. Copies come in groups.
-/// void(i64 place, pointers, vector of i32 bytes, i64 places): copies up to 16 bytes, zeros behind them, from addresses
-/// that are multiples of 16. `places`, a constant, is the number of all places.
-inline constexpr const char* kCopyAhead = "collage_copy_ahead";
-/// void(): ends a group.
+/// void(places, i64, pointers, vector of i32 bytes): copies 16, or 4, bytes to shared memory while threads compute, of
+/// which the first `bytes` are read and the others are zeros. Addresses are multiples of 16, or 4.
+inline constexpr const char* kCopyQuad = "collage_copy_quad";
+inline constexpr const char* kCopyWord = "collage_copy_word";
+/// void(): ends a group of copies.
 inline constexpr const char* kEndCopies = "collage_end_copies";
 /// void(i64 late): all groups but the last `late` ones, a constant, are there for their thread.
 inline constexpr const char* kAwaitCopies = "collage_await_copies";
-/// The four words of a place: four vectors of i32 (i64 place).
-inline constexpr const char* kCopied = "collage_copied";
 
-/// Bytes of a warp's tile. Places lie behind it.
-inline constexpr int kTileBytes = 16 * 40 * 4;
-/// Bytes of a place of all threads of a warp.
-inline constexpr int kPlaceBytes = 32 * 16;
+/// Words from row to row of sums in shared memory are a multiple of 32 and so many: threads that write two words each,
+/// in 8 rows, use all banks.
+inline constexpr int kSumsPitch = 8;
+/// Bytes of a warp's tile of 16 rows of 32 sums, where it shares no other memory.
+inline constexpr int kTileBytes = 16 * (32 + kSumsPitch) * 4;
 
 }  // namespace collage::native

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/native/compiler/contraction/bias.h"
+#include "backends/native/compiler/contraction/block_tile.h"
 #include "backends/native/compiler/contraction/strassen.h"
 #include "backends/native/compiler/convolution/convolution_factors.h"
 #include "backends/native/compiler/convolution/convolution_phases.h"
@@ -118,6 +119,7 @@ class ConvolutionEmitter {
     Contraction form = FormWithoutWeights();
     packed.ReadBy(form, state_);
     form.b_row_stride = packed.words.shape.back();
+    form.b_panel_stride = packed.words.strides[1];
     form.b_constant = ConstantNumber(packed.words);
     // A group begins with its first word.
     form.a_is_aligned = HasAlignedRows(data_, 1) && (conv_.groups == 1 || GroupElements() % 4 == 0);
@@ -165,10 +167,62 @@ class ConvolutionEmitter {
       TakePixels(form);
       return EmitContraction(state_, form, output_);
     }
+    if (const std::optional<Contraction> image = ImageOf(form, phase)) return EmitContraction(state_, *image, output_);
     const int64_t all = rank > 1 ? phase[rank - 2].outputs : 1;
     const int64_t lines = rank > 1 ? LinesPerTile(phase.back().outputs, all) : 1;
     EmitLines(form, phase, {0, all / lines, lines});
     if (all % lines != 0) EmitLines(form, phase, {all - all % lines, 1, all % lines});
+  }
+
+  /// `form` with all pixels of all images as rows of one product, for blocks of a GPU's warps; nothing where none
+  /// compute it.
+  std::optional<Contraction> ImageOf(Contraction form, const ConvolutionPhase& phase) {
+    const size_t rank = phase.size();
+    std::vector<int64_t> pixels{conv_.result[0]};
+    form.outer = {conv_.groups};
+    form.row_parts = {{conv_.result[0], data_.strides[0]}};
+    for (size_t d = 0; d < rank; ++d) {
+      pixels.push_back(phase[d].outputs);
+      form.row_parts.push_back({phase[d].outputs, data_.strides[d + 2] * phase[d].stride});
+      form.inner.push_back(phase[d].taps);
+    }
+    form.rows = NumElements(pixels);
+    form.inner.push_back(GroupElements());
+    // Taps of few channels follow each other within a step of the sum.
+    constexpr int64_t kManyChannels = 32;
+    if (form.inner.back() % kManyChannels != 0) {
+      for (const PhaseAxis& axis : phase) {
+        form.depth_parts.push_back({axis.taps, axis.tap_step * data_.strides[form.depth_parts.size() + 2]});
+      }
+      form.depth_parts.push_back({GroupElements(), form.depth_stride});
+      form.a_is_aligned = form.a_is_aligned && GroupElements() % 4 == 0;
+      form.inner = {NumElements(form.inner)};
+      form.b_address = [flat = form.b_address, inner = form.depth_parts.size(), this](const I64s& outer,
+                                                                                      const I64& panel, const I64s& k) {
+        I64s at(inner, e_.Int(0));
+        at.back() = k[0];
+        return flat(outer, panel, at);
+      };
+    }
+    form.a_address = [this, phase, rank, is_flat = !form.depth_parts.empty()](const I64s& outer, const I64&,
+                                                                              const I64s& k) {
+      const I64 channel = is_flat ? e_.Int(0) : k.back();
+      I64s at{e_.Int(0), e_.AddInt(e_.MulInt(outer[0], GroupElements()), channel)};
+      for (size_t d = 0; d < rank; ++d) {
+        at.push_back(is_flat ? e_.Int(phase[d].base) : e_.Plus(e_.MulInt(k[d], phase[d].tap_step), phase[d].base));
+      }
+      return e_.Address(data_, Bases(at));
+    };
+    form.result = [this, phase, rank, pixels](const I64s& outer, const I64& row, const Index& channel) {
+      const I64s parts = Delinearise(e_, row, pixels);
+      Indices at{{parts[0], 0}, ChannelOf(outer[0], channel)};
+      for (size_t d = 0; d < rank; ++d) {
+        at.push_back({e_.Plus(e_.MulInt(parts[d + 1], phase[d].step), phase[d].first), 0});
+      }
+      return at;
+    };
+    if (!BlockTile::Takes(state_, form)) return std::nullopt;
+    return form;
   }
 
   /// Rows of an image that share a register tile, `count` times, from row `first` on.

@@ -67,12 +67,14 @@ int64_t LeastSharedBytes(const NativeOptions& options) {
 
 TargetInfo TargetOf(const NativeOptions& options) {
   if (options.is_for_gpu()) {
+    constexpr int64_t kProcessors = 108;  // an A100's; later ones of its kind have more, smaller ones fewer
     // The many warps of a GPU share even short rows and small partitions.
     return {.vector_lanes = kWarpLanes,
             .has_bfloat16_products = true,
             .has_byte_products = true,
             .has_tensor_cores = true,
-            .warp_shared_bytes = LeastSharedBytes(options) / 8,
+            .block_shared_bytes = LeastSharedBytes(options),
+            .processors = kProcessors,
             .chunk = 8 * kWarpLanes,
             .thread_flops = 0,
             .is_this_kind = false};

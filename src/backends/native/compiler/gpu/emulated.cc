@@ -121,26 +121,52 @@ class HostRewriter {
     call.eraseFromParent();
   }
 
-  /// mma.sync: its operands and results pass through memory.
-  void ReplaceProduct(llvm::CallInst& call, EmulatedProduct product) {
-    constexpr unsigned kSums = 4;
-    llvm::Type* word = builder_.getInt32Ty();
-    const unsigned count = call.arg_size();
-    llvm::BasicBlock& entry = call.getFunction()->getEntryBlock();
-    builder_.SetInsertPoint(&*entry.getFirstInsertionPt());
-    llvm::Value* words = builder_.CreateAlloca(llvm::ArrayType::get(word, count));
+  void ReplaceCopy(llvm::CallInst& call, uint32_t size) {
+    Replace(call, Emulated::kCopy,
+            {Generic(call.getArgOperand(0)), Generic(call.getArgOperand(1)), call.getArgOperand(2),
+             builder_.getInt32(size)});
+  }
+
+  /// Memory of the thread for `count` words.
+  llvm::Value* Words(llvm::CallInst& call, unsigned count) {
+    builder_.SetInsertPoint(&*call.getFunction()->getEntryBlock().getFirstInsertionPt());
+    llvm::Value* words = builder_.CreateAlloca(llvm::ArrayType::get(builder_.getInt32Ty(), count));
     builder_.SetInsertPoint(&call);
-    const auto place = [&](unsigned i) { return builder_.CreateConstGEP1_32(word, words, i); };
-    for (unsigned i = 0; i < count; ++i) builder_.CreateStore(call.getArgOperand(i), place(i));
-    Call(Emulated::kMultiply, builder_.getVoidTy(), {builder_.getInt32(static_cast<uint32_t>(product)), words});
-    llvm::Value* results = llvm::PoisonValue::get(call.getType());
-    for (unsigned i = 0; i < kSums; ++i) {
-      llvm::Value* sum = builder_.CreateLoad(llvm::cast<llvm::StructType>(call.getType())->getElementType(i),
-                                             place(count - kSums + i));
-      results = builder_.CreateInsertValue(results, sum, i);
+    return words;
+  }
+
+  llvm::Value* WordAt(llvm::Value* words, unsigned number) {
+    return builder_.CreateConstGEP1_32(builder_.getInt32Ty(), words, number);
+  }
+
+  /// Has the results of `call` be the words from number `first` on.
+  void ReplaceByWords(llvm::CallInst& call, llvm::Value* words, unsigned first) {
+    auto* type = llvm::cast<llvm::StructType>(call.getType());
+    llvm::Value* results = llvm::PoisonValue::get(type);
+    for (unsigned i = 0; i < type->getNumElements(); ++i) {
+      llvm::Value* word = builder_.CreateLoad(type->getElementType(i), WordAt(words, first + i));
+      results = builder_.CreateInsertValue(results, word, i);
     }
     call.replaceAllUsesWith(results);
     call.eraseFromParent();
+  }
+
+  /// mma.sync: its operands and results pass through memory.
+  void ReplaceProduct(llvm::CallInst& call, EmulatedProduct product) {
+    constexpr unsigned kSums = 4;
+    const unsigned count = call.arg_size();
+    llvm::Value* words = Words(call, count);
+    for (unsigned i = 0; i < count; ++i) builder_.CreateStore(call.getArgOperand(i), WordAt(words, i));
+    Call(Emulated::kMultiply, builder_.getVoidTy(), {builder_.getInt32(static_cast<uint32_t>(product)), words});
+    ReplaceByWords(call, words, count - kSums);
+  }
+
+  /// ldmatrix.
+  void ReplaceLoad(llvm::CallInst& call) {
+    constexpr unsigned kMatrices = 4;
+    llvm::Value* words = Words(call, kMatrices);
+    Call(Emulated::kLoadMatrices, builder_.getVoidTy(), {Generic(call.getArgOperand(0)), words});
+    ReplaceByWords(call, words, 0);
   }
 
   void RewriteCall(llvm::CallInst& call) {
@@ -164,9 +190,10 @@ class HostRewriter {
         return Replace(call, Emulated::kShuffle, {call.getArgOperand(1), call.getArgOperand(2)});
       case llvm::Intrinsic::nvvm_shfl_sync_bfly_i32:
         return Replace(call, Emulated::kShuffleXor, {call.getArgOperand(1), call.getArgOperand(2)});
-      case llvm::Intrinsic::nvvm_cp_async_ca_shared_global_16_s:
-        return Replace(call, Emulated::kCopy,
-                       {Generic(call.getArgOperand(0)), Generic(call.getArgOperand(1)), call.getArgOperand(2)});
+      case llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all: return Replace(call, Emulated::kSynchroniseBlock, {});
+      case llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s: return ReplaceCopy(call, 16);
+      case llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s: return ReplaceCopy(call, 4);
+      case llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16: return ReplaceLoad(call);
       case llvm::Intrinsic::nvvm_cp_async_commit_group: return Replace(call, Emulated::kEndCopies, {});
       case llvm::Intrinsic::nvvm_cp_async_wait_group:
         return Replace(call, Emulated::kAwaitCopies, {call.getArgOperand(0)});

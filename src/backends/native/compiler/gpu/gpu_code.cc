@@ -58,8 +58,22 @@ int NumAddresses(llvm::Module& module, const std::vector<std::string>& stages) {
   return static_cast<int>(count);
 }
 
-/// void NAME_kernel(addresses by value, count, grain): warps take `grain` units at a time of [0, count).
-void AddKernel(llvm::Module& module, const std::string& stage, int num_addresses) {
+/// The number of this warp, or block, and how many there are.
+std::pair<llvm::Value*, llvm::Value*> NumberOfWorker(llvm::IRBuilder<>& builder, bool is_for_blocks) {
+  const auto special = [&](llvm::Intrinsic::ID id) { return builder.CreateIntrinsic(id, {}); };
+  llvm::Value* block = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
+  llvm::Value* blocks = special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x);
+  if (is_for_blocks) return {block, blocks};
+  llvm::Value* size = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x);
+  llvm::Value* warps = builder.CreateUDiv(size, builder.getInt32(kWarpLanes));
+  llvm::Value* thread = special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x);
+  llvm::Value* warp = builder.CreateUDiv(thread, builder.getInt32(kWarpLanes));
+  return {builder.CreateAdd(builder.CreateMul(block, warps), warp), builder.CreateMul(blocks, warps)};
+}
+
+/// void NAME_kernel(addresses by value, count, grain): warps, or blocks, take `grain` units at a time of [0, count).
+void AddKernel(llvm::Module& module, const std::string& stage, int num_addresses,
+               const cuda_driver::GpuFunction& launched) {
   llvm::LLVMContext& context = module.getContext();
   llvm::IRBuilder<> builder(context);
   llvm::Type* number = builder.getInt64Ty();
@@ -69,7 +83,7 @@ void AddKernel(llvm::Module& module, const std::string& stage, int num_addresses
   auto* array = llvm::ArrayType::get(number, static_cast<uint64_t>(std::max(num_addresses, 1)));
   kernel->addParamAttr(0, llvm::Attribute::getWithByValType(context, array));
   kernel->addParamAttr(0, llvm::Attribute::getWithAlignment(context, llvm::Align(8)));
-  kernel->addFnAttr("nvvm.maxntid", std::to_string(cuda_driver::kWarpsPerBlock * kWarpLanes));
+  kernel->addFnAttr("nvvm.maxntid", std::to_string(launched.warps * kWarpLanes));
   llvm::Function* body = module.getFunction(stage);
   if (body->hasFnAttribute("target-cpu")) kernel->addFnAttr(body->getFnAttribute("target-cpu"));
   if (body->hasFnAttribute("target-features")) kernel->addFnAttr(body->getFnAttribute("target-features"));
@@ -81,17 +95,11 @@ void AddKernel(llvm::Module& module, const std::string& stage, int num_addresses
   auto* unit = llvm::BasicBlock::Create(context, "unit", kernel);
   auto* done = llvm::BasicBlock::Create(context, "done", kernel);
   builder.SetInsertPoint(entry);
-  const auto special = [&](llvm::Intrinsic::ID id) { return builder.CreateIntrinsic(id, {}); };
-  llvm::Value* size = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x);
-  llvm::Value* warps_per_block = builder.CreateUDiv(size, builder.getInt32(kWarpLanes));
-  llvm::Value* warp = builder.CreateAdd(
-      builder.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x), warps_per_block),
-      builder.CreateUDiv(special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x), builder.getInt32(kWarpLanes)));
-  llvm::Value* warps = builder.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x), warps_per_block);
+  const auto [worker, workers] = NumberOfWorker(builder, launched.is_for_blocks);
   llvm::Value* count = kernel->getArg(1);
   llvm::Value* grain = kernel->getArg(2);
-  llvm::Value* first = builder.CreateMul(builder.CreateZExt(warp, number), grain);
-  llvm::Value* stride = builder.CreateMul(builder.CreateZExt(warps, number), grain);
+  llvm::Value* first = builder.CreateMul(builder.CreateZExt(worker, number), grain);
+  llvm::Value* stride = builder.CreateMul(builder.CreateZExt(workers, number), grain);
   builder.CreateBr(head);
   builder.SetInsertPoint(head);
   llvm::PHINode* begin = builder.CreatePHI(number, 2);
@@ -211,7 +219,11 @@ class GpuCompiler {
     for (const std::string& stage : stages) {
       const WarpMemory memory = SpreadOverWarp(*module.getFunction(stage), kernel_.num_addresses);
       bytes_per_warp = std::max(bytes_per_warp, memory.scratch_bytes);
-      kernel_.functions.push_back({KernelName(stage), cuda_driver::kWarpsPerBlock * memory.shared_bytes});
+      cuda_driver::GpuFunction function{KernelName(stage)};
+      function.is_for_blocks = memory.block_warps > 0;
+      if (function.is_for_blocks) function.warps = static_cast<int>(memory.block_warps);
+      function.shared_bytes = (function.is_for_blocks ? 1 : function.warps) * memory.shared_bytes;
+      kernel_.functions.push_back(function);
     }
     if (bytes_per_warp > 0) {
       ++kernel_.num_addresses;
@@ -225,7 +237,9 @@ class GpuCompiler {
                   fmt::format("it has {} buffers, and a GPU's kernel at most {} parameters", kernel_.num_addresses,
                               cuda_driver::kMostAddresses));
     }
-    for (const std::string& stage : stages) AddKernel(module, stage, kernel_.num_addresses);
+    for (size_t i = 0; i < stages.size(); ++i) {
+      AddKernel(module, stages[i], kernel_.num_addresses, kernel_.functions[i]);
+    }
     std::string problem;
     llvm::raw_string_ostream stream(problem);
     if (llvm::verifyModule(module, &stream)) throw Error(ErrorCategory::kInternal, "a GPU's code is wrong: " + problem);

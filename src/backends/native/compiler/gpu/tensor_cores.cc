@@ -1,4 +1,5 @@
-// tensor_cores.cc: mma.sync, cp.async, and memory that a warp's threads share, behind that of the warps before it.
+// tensor_cores.cc: mma.sync, ldmatrix, cp.async, barriers, and shared memory: of a block, or of a warp, behind that of
+// the warps before it.
 #include "backends/native/compiler/gpu/tensor_cores.h"
 
 #include <algorithm>
@@ -16,12 +17,8 @@ namespace {
 
 constexpr unsigned kGlobalSpace = 1;
 constexpr const char* kSharedMemory = "collage_shared";
-constexpr unsigned kRows = 16;
-/// Words from row to row of a tile: threads that write two words each, in 8 rows, use all banks.
-constexpr unsigned kPitch = 40;
-constexpr unsigned kBlocks = 4, kColumns = 8, kSums = 4;
-constexpr unsigned kPlaceWords = 4;
-static_assert(kTileBytes == kRows * kPitch * 4);
+constexpr unsigned kSums = 4;
+constexpr unsigned kMatrices = 4;
 
 struct MultiplyFunction {
   std::string_view name;
@@ -35,6 +32,12 @@ constexpr std::array kMultiplyFunctions{
     MultiplyFunction{kMultiplyBytes, llvm::Intrinsic::nvvm_mma_m16n8k32_row_col_u8_s8},
 };
 
+std::vector<llvm::Value*> Elements(llvm::IRBuilder<>& builder, llvm::Value* several, unsigned count) {
+  std::vector<llvm::Value*> elements;
+  for (unsigned i = 0; i < count; ++i) elements.push_back(builder.CreateExtractValue(several, i));
+  return elements;
+}
+
 /// The instruction takes the words before the sums.
 std::vector<llvm::Value*> Multiply(llvm::IRBuilder<>& builder, llvm::Intrinsic::ID instruction,
                                    const std::vector<llvm::Value*>& arguments) {
@@ -44,10 +47,7 @@ std::vector<llvm::Value*> Multiply(llvm::IRBuilder<>& builder, llvm::Intrinsic::
     for (llvm::Value*& word : operands) word = builder.CreateBitCast(word, pair);
   }
   operands.insert(operands.end(), arguments.begin(), arguments.begin() + kSums);
-  llvm::Value* sums = builder.CreateIntrinsic(instruction, operands);
-  std::vector<llvm::Value*> results;
-  for (unsigned i = 0; i < kSums; ++i) results.push_back(builder.CreateExtractValue(sums, i));
-  return results;
+  return Elements(builder, builder.CreateIntrinsic(instruction, operands), kSums);
 }
 
 /// All memory that the threads of a block share. How much there is, a launch says.
@@ -61,8 +61,8 @@ llvm::GlobalVariable& SharedMemory(llvm::Module& module) {
   return *memory;
 }
 
-llvm::Value* WordAt(llvm::IRBuilder<>& builder, llvm::Value* base, llvm::Value* index) {
-  return builder.CreateGEP(builder.getInt32Ty(), base, index);
+uint64_t ConstantOf(const llvm::CallInst& call, unsigned argument) {
+  return llvm::cast<llvm::ConstantInt>(call.getArgOperand(argument))->getZExtValue();
 }
 
 }  // namespace
@@ -72,88 +72,73 @@ TensorCores::TensorCores(llvm::Function& function) : function_(function) {
     const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
     const llvm::Function* callee = call == nullptr ? nullptr : call->getCalledFunction();
     if (callee == nullptr) continue;
-    int64_t bytes = 0;
-    if (callee->getName() == kWriteFloats || callee->getName() == kWriteIntegers) bytes = kTileBytes;
-    if (callee->getName() == kCopyAhead) {
-      const auto* places = llvm::cast<llvm::ConstantInt>(call->getArgOperand(call->arg_size() - 1));
-      bytes = kTileBytes + places->getSExtValue() * kPlaceBytes;
+    if (callee->getName() == kWarpOfBlock) {
+      block_warps_ = static_cast<int64_t>(ConstantOf(*call, 0));
+      shared_bytes_ = static_cast<int64_t>(ConstantOf(*call, 1));
+      return;
     }
-    shared_bytes_ = std::max(shared_bytes_, bytes);
+    if (callee->getName() == kWriteFloats || callee->getName() == kWriteIntegers) shared_bytes_ = kTileBytes;
   }
+}
+
+llvm::Value* TensorCores::Warp(llvm::IRBuilder<>& builder) {
+  llvm::Value* thread = builder.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
+  llvm::Value* warp = builder.CreateUDiv(thread, builder.getInt32(kWarpLanes));
+  return builder.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32,
+                                 {builder.getInt32(-1), warp, builder.getInt32(0), builder.getInt32(kWarpLanes - 1)});
 }
 
 llvm::Value* TensorCores::Shared() {
   if (shared_ != nullptr) return shared_;
+  shared_ = &SharedMemory(*function_.getParent());
+  if (block_warps_ > 0) return shared_;
   llvm::IRBuilder<> builder(&*function_.getEntryBlock().getFirstInsertionPt());
-  llvm::Value* thread = builder.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {});
-  lane_ = builder.CreateAnd(thread, kWarpLanes - 1);
-  llvm::Value* warp = builder.CreateUDiv(thread, builder.getInt32(kWarpLanes));
-  llvm::Value* before = builder.CreateMul(warp, builder.getInt32(static_cast<uint32_t>(shared_bytes_ / 4)));
-  shared_ = WordAt(builder, &SharedMemory(*function_.getParent()), before);
+  llvm::Value* before = builder.CreateMul(Warp(builder), builder.getInt32(static_cast<uint32_t>(shared_bytes_)));
+  shared_ = builder.CreateGEP(builder.getInt8Ty(), shared_, before);
   return shared_;
 }
 
-llvm::Value* TensorCores::Place(llvm::IRBuilder<>& builder, llvm::Value* number) {
-  llvm::Value* places = WordAt(builder, Shared(), builder.getInt32(kTileBytes / 4));
-  llvm::Value* own = WordAt(builder, places, builder.CreateMul(lane_, builder.getInt32(kPlaceWords)));
-  llvm::Value* narrow = builder.CreateTrunc(number, builder.getInt32Ty());
-  return WordAt(builder, own, builder.CreateMul(narrow, builder.getInt32(kPlaceBytes / 4)));
+llvm::Value* TensorCores::Place(llvm::IRBuilder<>& builder, const Values& arguments) {
+  llvm::Type* byte = builder.getInt8Ty();
+  return builder.CreateGEP(byte, builder.CreateGEP(byte, Shared(), arguments[0]), arguments[1]);
 }
 
-void TensorCores::WriteTile(llvm::IRBuilder<>& builder, const Values& sums) {
-  llvm::Value* tile = Shared();
-  llvm::Value* row = builder.CreateMul(builder.CreateLShr(lane_, builder.getInt32(2)), builder.getInt32(kPitch));
-  llvm::Value* column = builder.CreateShl(builder.CreateAnd(lane_, 3), builder.getInt32(1));
-  llvm::Value* own = WordAt(builder, tile, builder.CreateAdd(row, column));
-  llvm::Type* two = llvm::FixedVectorType::get(sums[0]->getType(), 2);
-  for (unsigned block = 0; block < kBlocks; ++block) {
-    for (unsigned half = 0; half < 2; ++half) {
-      llvm::Value* pair = llvm::PoisonValue::get(two);
-      for (unsigned i = 0; i < 2; ++i) {
-        pair = builder.CreateInsertElement(pair, sums[block * kSums + half * 2 + i], uint64_t{i});
-      }
-      const unsigned behind = half * kRows / 2 * kPitch + block * kColumns;
-      builder.CreateAlignedStore(pair, WordAt(builder, own, builder.getInt32(behind)), llvm::Align(8));
-    }
-  }
-}
-
-TensorCores::Values TensorCores::ReadTile(llvm::IRBuilder<>& builder, llvm::Type* type) {
-  Values rows;
-  llvm::Value* tile = Shared();
-  llvm::Value* first = WordAt(builder, tile, lane_);
-  for (unsigned r = 0; r < kRows; ++r) {
-    llvm::Value* place = WordAt(builder, first, builder.getInt32(r * kPitch));
-    rows.push_back(builder.CreateAlignedLoad(type, place, llvm::Align(4)));
-  }
-  return rows;
+TensorCores::Values TensorCores::LoadMatrices(llvm::IRBuilder<>& builder, llvm::Value* place) {
+  llvm::Value* words =
+      builder.CreateIntrinsic(llvm::Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16, {place->getType()}, {place});
+  return Elements(builder, words, kMatrices);
 }
 
 std::optional<std::vector<llvm::Value*>> TensorCores::Call(llvm::IRBuilder<>& builder, std::string_view name,
                                                            const std::vector<llvm::Value*>& arguments) {
   const auto* function = std::ranges::find(kMultiplyFunctions, name, &MultiplyFunction::name);
   if (function != kMultiplyFunctions.end()) return Multiply(builder, function->instruction, arguments);
-  if (name == kReadFloats) return ReadTile(builder, builder.getFloatTy());
-  if (name == kReadIntegers) return ReadTile(builder, builder.getInt32Ty());
+  const auto read = [&](llvm::Type* type) {
+    return Values{builder.CreateAlignedLoad(type, Place(builder, arguments), llvm::Align(4))};
+  };
+  if (name == kWarpOfBlock) return Values{builder.CreateZExt(Warp(builder), builder.getInt64Ty())};
+  if (name == kReadFloats) return read(builder.getFloatTy());
+  if (name == kReadIntegers) return read(builder.getInt32Ty());
+  if (name == kLoadMatrices) return LoadMatrices(builder, Place(builder, arguments));
   if (name == kWriteFloats || name == kWriteIntegers) {
-    WriteTile(builder, arguments);
+    llvm::Value* pair = llvm::PoisonValue::get(llvm::FixedVectorType::get(arguments[2]->getType(), 2));
+    for (unsigned i = 0; i < 2; ++i) pair = builder.CreateInsertElement(pair, arguments[2 + i], uint64_t{i});
+    builder.CreateAlignedStore(pair, Place(builder, arguments), llvm::Align(8));
   } else if (name == kSynchronise) {
     builder.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {builder.getInt32(-1)});
-  } else if (name == kCopyAhead) {
-    llvm::Value* from = builder.CreateAddrSpaceCast(arguments[1], builder.getPtrTy(kGlobalSpace));
-    builder.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_ca_shared_global_16_s,
-                            {Place(builder, arguments[0]), from, arguments[2]});
+  } else if (name == kSynchroniseBlock) {
+    builder.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {builder.getInt32(0)});
+  } else if (name == kCopyQuad || name == kCopyWord) {
+    // Words for several blocks stay in the second cache, which all of them share.
+    const auto instruction = name == kCopyQuad ? llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s
+                                               : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
+    llvm::Value* from = builder.CreateAddrSpaceCast(arguments[2], builder.getPtrTy(kGlobalSpace));
+    builder.CreateIntrinsic(instruction, {Place(builder, arguments), from, arguments[3]});
   } else if (name == kEndCopies) {
     builder.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
   } else if (name == kAwaitCopies) {
     builder.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_wait_group,
                             {builder.CreateTrunc(arguments[0], builder.getInt32Ty())});
-  } else if (name == kCopied) {
-    llvm::Type* four = llvm::FixedVectorType::get(builder.getInt32Ty(), kPlaceWords);
-    llvm::Value* all = builder.CreateAlignedLoad(four, Place(builder, arguments[0]), llvm::Align(16));
-    Values words;
-    for (unsigned i = 0; i < kPlaceWords; ++i) words.push_back(builder.CreateExtractElement(all, uint64_t{i}));
-    return words;
   } else {
     return std::nullopt;
   }

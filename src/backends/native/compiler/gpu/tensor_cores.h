@@ -19,7 +19,9 @@ class TensorCores {
   /// `function` is as it was before any call was replaced: its calls say how much memory a warp's threads share.
   explicit TensorCores(llvm::Function& function);
 
-  /// Bytes that the threads of a warp share.
+  /// Warps of a block that computes units together; 0: each warp computes its own.
+  int64_t block_warps() const { return block_warps_; }
+  /// Bytes that the threads of such a block, or else of a warp, share.
   int64_t shared_bytes() const { return shared_bytes_; }
 
   /// Writes what a call of function `name` does, given this thread's elements of its vectors. Returns its elements of
@@ -30,17 +32,18 @@ class TensorCores {
  private:
   using Values = std::vector<llvm::Value*>;
 
-  /// The beginning of the warp's shared memory, known from the function's entry on.
+  /// The beginning of the shared memory, known from the function's entry on.
   llvm::Value* Shared();
-  /// This thread's part of place `number`.
-  llvm::Value* Place(llvm::IRBuilder<>& builder, llvm::Value* number);
-  void WriteTile(llvm::IRBuilder<>& builder, const Values& sums);
-  Values ReadTile(llvm::IRBuilder<>& builder, llvm::Type* type);
+  /// This thread's place in it: the first two of a function's arguments.
+  llvm::Value* Place(llvm::IRBuilder<>& builder, const Values& arguments);
+  /// The number of this thread's warp in its block, as a value that is the same in all threads of the warp.
+  static llvm::Value* Warp(llvm::IRBuilder<>& builder);
+  Values LoadMatrices(llvm::IRBuilder<>& builder, llvm::Value* place);
 
   llvm::Function& function_;
+  int64_t block_warps_ = 0;
   int64_t shared_bytes_ = 0;
   llvm::Value* shared_ = nullptr;
-  llvm::Value* lane_ = nullptr;
 };
 
 }  // namespace collage::native

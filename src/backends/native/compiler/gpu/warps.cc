@@ -79,7 +79,7 @@ class Spreader {
       instruction->replaceAllUsesWith(llvm::PoisonValue::get(instruction->getType()));
       instruction->eraseFromParent();
     }
-    return {scratch_bytes_, tensor_cores_.shared_bytes()};
+    return {scratch_bytes_, tensor_cores_.block_warps(), tensor_cores_.shared_bytes()};
   }
 
  private:
@@ -311,7 +311,7 @@ class Spreader {
 
   void SpreadScratch(llvm::CallInst& call) {
     const auto* bytes = llvm::dyn_cast<llvm::ConstantInt>(call.getArgOperand(0));
-    if (bytes == nullptr) Refuse(call);
+    if (bytes == nullptr || tensor_cores_.block_warps() > 0) Refuse(call);
     const int64_t own = (bytes->getSExtValue() + kAlignment - 1) / kAlignment * kAlignment;
     scratch_bytes_ = std::max(scratch_bytes_, own);
     llvm::Type* pointer = builder_.getPtrTy();
@@ -392,6 +392,11 @@ class Spreader {
     for (llvm::Value* argument : call.args()) arguments.push_back(OwnIfWide(argument));
     std::optional<std::vector<llvm::Value*>> results = tensor_cores_.Call(builder_, callee->getName().str(), arguments);
     if (!results) return false;
+    if (IsWide(call.getType())) {
+      Define(call, results->at(0));
+      return true;
+    }
+    if (call.getType()->isIntegerTy()) call.replaceAllUsesWith(results->at(0));
     several_[&call] = std::move(*results);
     dead_.push_back(&call);
     return true;

@@ -10,6 +10,9 @@
 namespace collage::native {
 namespace {
 
+/// The fewest sums of a warp of tensor cores: 16 rows of 16 columns.
+constexpr int64_t kSmallestPart = 256;
+
 /// Collects schedules, each once.
 class Collector {
  public:
@@ -19,7 +22,9 @@ class Collector {
   }
 
   std::vector<Schedule> Run() {
-    if (space_.product) {
+    if (space_.product && product().block_bytes > 0) {
+      AddBlockTiles();
+    } else if (space_.product) {
       AddAlgorithms();
       AddBlocks();
       AddTiles();
@@ -128,6 +133,40 @@ class Collector {
     }
     for (const int64_t step : {1, -1, 2, -2}) add(rows + step, width);
     add(std::min(most_rows(width), product().rows), width);
+  }
+
+  /// Tiles of a GPU's blocks of warps, in powers of two: their sums fit the threads' registers, their words the memory
+  /// that the threads share.
+  void AddBlockTiles() {
+    constexpr int64_t kLeastRows = 16, kMostRows = 256, kMostWidth = 8, kLeastWarps = 2, kMostWarps = 8, kSums = 128;
+    constexpr int64_t kWordBytes = 4, kGroup = 8;
+    const Schedule tile = chosen();
+    const auto add = [&](const Schedule& change) {
+      const Schedule one = tile.With(change);
+      const bool is_known = one.rows >= kLeastRows && one.rows <= kMostRows && one.width >= 1 &&
+                            one.width <= kMostWidth && one.warps >= kLeastWarps && one.warps <= kMostWarps &&
+                            one.stages >= 2 && one.parts <= product().steps;
+      const int64_t bytes = one.stages * (one.rows + kWarpLanes * one.width) * kGroup * one.unroll * kWordBytes;
+      const bool fits = one.rows * one.width <= kSums * one.warps && bytes <= product().block_bytes &&
+                        one.rows * one.width * kWarpLanes >= one.warps * kSmallestPart;
+      // Width, for which weights are packed, and rows decide what else is best.
+      if (is_known && fits && one != tile) AddWhole(base_.With(change));
+    };
+    for (const int64_t rows : {tile.rows * 2, tile.rows / 2}) {
+      add({.rows = rows, .width = tile.width, .warps = tile.warps});
+    }
+    for (const int64_t width : {tile.width * 2, tile.width / 2}) {
+      add({.rows = tile.rows, .width = width, .warps = tile.warps});
+    }
+    for (const int64_t warps : {tile.warps * 2, tile.warps / 2}) {
+      add({.rows = tile.rows, .width = tile.width, .warps = warps});
+    }
+    for (const int64_t stages : {tile.stages + 1, tile.stages - 1}) add({.stages = stages});
+    add({.unroll = tile.unroll == 2 ? 4 : 2});
+    for (const int64_t parts : {tile.parts * 2, tile.parts / 2}) {
+      if (parts >= 1) add({.parts = parts});
+    }
+    for (const int64_t block : {int64_t{1}, product().tiles}) add({.block = block});
   }
 
   /// A library has its own registers: tiles are what fits the nearest cache.

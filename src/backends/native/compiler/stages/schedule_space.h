@@ -23,6 +23,8 @@ struct ProductSpace {
   int64_t row_bytes = 0;        ///< bytes of the data of a register tile
   int lanes = 8;                ///< elements of a vector
   int registers = 1;            ///< registers that a vector takes
+  int64_t block_bytes = 0;      ///< memory that a GPU's block shares at most, if blocks compute it; else 0
+  int64_t steps = 1;            ///< steps of a sum, in such blocks
   bool is_winograd = false;
   bool has_width = true;    ///< whether `width` means anything: not where vectors are along groups
   bool has_block = true;    ///< whether `block` means anything
