@@ -1,6 +1,7 @@
 // tensor_cores.cc: gathers both matrices from the threads, and multiplies them element by element.
 #include "tensor_cores.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstring>
@@ -62,6 +63,40 @@ void MultiplyBlocks(EmulatedProduct product, const std::array<uint32_t*, 32>& wo
       for (uint32_t k = 0; k < kWords; ++k) {
         sum = product == EmulatedProduct::kBytes ? AddBytes(a[row][k], b[k][column], sum)
                                                  : AddFloats(product, a[row][k], b[k][column], sum);
+      }
+    }
+  }
+}
+
+void MultiplyGroup(const GroupProduct& group, const std::byte* matrix, const std::array<uint32_t*, 128>& words) {
+  constexpr uint32_t kLanes = 32, kSums = 4;
+  const uint32_t num_sums = group.columns / kColumns * kSums;
+  // Bits of an address, from that of 16 bytes on, are exchanged by those three further up.
+  const uint64_t mask = group.depth * sizeof(uint32_t) - 1;
+  const auto word_of = [&](uint32_t column, uint32_t k) {
+    const uint64_t plain = (uint64_t{column} * group.depth + k) * sizeof(uint32_t);
+    uint32_t word = 0;
+    std::memcpy(&word, matrix + (plain ^ (plain >> 3 & mask & ~uint64_t{15})), sizeof word);
+    return word;
+  };
+  for (uint32_t warp = 0; warp < words.size() / kLanes; ++warp) {
+    for (uint32_t block = 0; block < group.columns / kColumns; ++block) {
+      for (uint32_t step = 0; step < group.depth / kWords; ++step) {
+        uint32_t operands[kLanes][10];
+        std::array<uint32_t*, kLanes> pointers;
+        for (uint32_t lane = 0; lane < kLanes; ++lane) {
+          uint32_t* own = words[warp * kLanes + lane];
+          const uint32_t column = block * kColumns + lane / 4, k = step * kWords + lane % 4;
+          std::copy_n(own + num_sums + step * 4, 4, operands[lane]);
+          operands[lane][4] = word_of(column, k);
+          operands[lane][5] = word_of(column, k + 4);
+          std::copy_n(own + block * kSums, kSums, operands[lane] + 6);
+          pointers[lane] = operands[lane];
+        }
+        MultiplyBlocks(group.product, pointers);
+        for (uint32_t lane = 0; lane < kLanes; ++lane) {
+          std::copy_n(operands[lane] + 6, kSums, words[warp * kLanes + lane] + block * kSums);
+        }
       }
     }
   }

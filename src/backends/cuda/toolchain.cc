@@ -195,7 +195,9 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
     if (names.empty()) return false;
     if (std::ranges::find(names, gpu) != names.end()) return true;
     const std::optional<Generation> of_gpu = GenerationOf(gpu), of_code = GenerationOf(names.front());
-    return of_gpu && of_code && of_code->second.empty() && of_gpu->first >= of_code->first;
+    if (!of_gpu || !of_code) return false;
+    // "sm_90a" is code for GPUs of that generation alone.
+    return of_code->second.empty() ? of_gpu->first >= of_code->first : of_gpu->first == of_code->first;
   }
   /// Nothing for "emulated".
   static std::optional<Generation> GenerationOf(std::string_view architecture) {

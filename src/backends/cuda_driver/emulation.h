@@ -44,6 +44,11 @@ enum class Emulated : uint8_t {
   /// void(const void* row, uint32_t* words): ldmatrix.x4 of a whole warp: 16 bytes of shared memory from each thread,
   /// four words to each.
   kLoadMatrices,
+  /// void(uint32_t product, uint32_t columns, uint32_t depth, uint32_t* words, const void* columns): wgmma of four
+  /// warps, 64 rows times `columns` columns of `depth` words: words has a thread's sums, which the results replace, and
+  /// behind them its words of rows. Columns lie in shared memory, swizzled by as many bytes as they have.
+  kMultiplyGroup,
+  kProxyFence,  ///< void(): fence.proxy.async
   kAddress,  ///< void*(void* address, uint64_t bytes, uint32_t alignment, uint32_t is_store): where it can be accessed
   kNumFunctions
 };

@@ -4,32 +4,20 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "collage/ir/infer_type.h"
-#include "collage/ir/visitor.h"
-#include "collage/runtime/kernel.h"
-#include "conformance/conformance.h"
-#include "conformance/gpu/gpu_test.h"
-#include "conformance/on_device.h"
+#include "collage/target/compiles_elsewhere.h"
+#include "conformance/gpu/tensor_cores_cases.h"
 
 namespace collage {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-/// A model, and what its file is called.
-using Models = std::map<std::string, std::string>;
-
-std::string Tensor2(const char* name, int64_t rows, int64_t columns, const char* dtype = "float32") {
-  return fmt::format("%{}: Tensor[({}, {}), {}]", name, rows, columns, dtype);
-}
 
 /// Products of float32 values of many shapes.
 Models Products() {
@@ -78,61 +66,6 @@ Models ConvolutionsOfPairs() {
   models.erase("first_layer");
   return models;
 }
-
-/// `text`'s function. Its parameters called w are constants.
-Function FunctionOf(const std::string& text) {
-  const Function function = ParseModule(text, "m.relay").main();
-  std::unordered_map<const ExprNode*, Expr> constants;
-  std::vector<Var> params;
-  for (const Var& param : function->params()) {
-    if (param->name() != "w") {
-      params.push_back(param);
-      continue;
-    }
-    const TensorTypeNode& type = *AsTensorType(param->type_annotation());
-    constants[param.get()] =
-        MakeConstant(conformance::RandomTensor(type.static_shape(), type.dtype(), -1, 1, /*seed=*/7));
-  }
-  return MakeFunction(params, Substitute(function->body(), constants));
-}
-
-class TensorCoresTest : public GpuTest {
- protected:
-  TensorCoresTest() : GpuTest("cuda") {}
-
-  static std::unique_ptr<const Toolchain> In(const std::string& precision, const std::string& architecture = "") {
-    Attrs options;
-    options.Set("arch", architecture);
-    options.Set("inference_precision", precision);
-    return ToolchainRegistry::Global().Find("cuda")->WithOptions(options);
-  }
-
-  /// Computes each of `models` on the GPU. Weights are constants, and then parameters.
-  static void ExpectAgree(const Models& models, const std::string& precision, double tolerance) {
-    const std::unique_ptr<const Toolchain> toolchain = In(precision);
-    for (const auto& [name, text] : models) {
-      SCOPED_TRACE(name + " in " + precision);
-      conformance::ExpectAgrees(*toolchain, FunctionOf(text), {.tolerance = tolerance});
-      conformance::ExpectAgrees(*toolchain, ParseModule(text, "m.relay").main(), {.tolerance = tolerance});
-    }
-  }
-
-  static Result<LoweredPartition> Lowered(const Toolchain& toolchain, const Function& function) {
-    InferType(function);
-    return toolchain.RelayToTIR({function, collage::In(Memory::kCuda, PlainLayouts(function->params().size(), 1)), 1});
-  }
-
-  /// PTX of `text`.
-  static std::string PtxOf(const std::string& text, const std::string& precision,
-                           const std::string& architecture = "sm_80") {
-    const std::unique_ptr<const Toolchain> toolchain = In(precision, architecture);
-    const Result<LoweredPartition> lowered = Lowered(*toolchain, FunctionOf(text));
-    EXPECT_TRUE(lowered.ok()) << lowered.reason().text;
-    const Result<CompiledPartition> compiled = toolchain->TIRToRuntime(*lowered);
-    EXPECT_TRUE(compiled.ok()) << compiled.reason().text;
-    return compiled.ok() ? toolchain->Listings({}, *compiled).back().text : "";
-  }
-};
 
 TEST_F(TensorCoresTest, InstructionsAreThoseOfTheType) {
   const std::string product = Products().at("dense64x64x64");
@@ -187,6 +120,11 @@ TEST_F(TensorCoresTest, Float16ValuesAreMultipliedAsTheyAre) {
                   ") { nn.dense(%x, %w) }"},
       {"batch",
        "def @main(%a: Tensor[(3, 12, 20), float16], %b: Tensor[(3, 20, 36), float16]) { nn.batch_matmul(%a, %b) }"},
+      {"outputs_without_taps",
+       "def @main(%x: Tensor[(3, 8, 3, 16), float16], %w: Tensor[(8, 1, 1, 1), float16], %b: Tensor[(3, 1, 1, 32), "
+       "float16]) { add(nn.conv2d_transpose(%x, %w, dilation=[2, 1], groups=2, output_padding=[0, 1], padding=[0, 0, "
+       "0, "
+       "0], strides=[1, 2], kernel_size=[1, 1], channels=2), %b) }"},
       {"convolution",
        "def @main(%x: Tensor[(1, 16, 11, 11), float16], %w: Tensor[(24, 16, 3, 3), float16]) { "
        "nn.conv2d(%x, %w, padding=[1, 1, 1, 1], kernel_size=[3, 3], channels=24) }"}};
@@ -218,6 +156,56 @@ TEST_F(TensorCoresTest, EachScheduleComputesTheSame) {
   }
 }
 
+/// Schedules of groups of four warps.
+constexpr const char* kGroupSchedules[] = {
+    "algorithm=warpgroups,rows=64,width=2,warps=4,stages=3",
+    "algorithm=warpgroups,rows=128,width=4,unroll=4,parts=2,warps=8,stages=2",
+    "algorithm=warpgroups,rows=64,width=8,parts=1,warps=4",
+};
+
+TEST_F(TensorCoresTest, GroupsOfWarpsComputeTheSame) {
+  const std::string of_gpu = std::getenv("COLLAGE_TEST_GPU") == nullptr ? "" : "sm_90a";
+  const std::unique_ptr<const Toolchain> needed = In("f16", of_gpu);
+  const Availability runner = dynamic_cast<const CompilesElsewhere&>(*needed).ProbeRunner();
+  if (!runner.available) GTEST_SKIP() << runner.reason;
+  const auto models = [](const char* dtype) {
+    return Models{{"dense", "def @main(" + Tensor2("x", 70, 132, dtype) + ", " + Tensor2("w", 150, 132, dtype) +
+                                ") { nn.dense(%x, %w) }"},
+                  {"odd", "def @main(" + Tensor2("x", 37, 52, dtype) + ", " + Tensor2("w", 41, 52, dtype) +
+                              ") { nn.relu(nn.dense(%x, %w)) }"}};
+  };
+  Models in_tf32 = models("float32");
+  in_tf32["convolution"] = Convolutions().at("padded");
+  for (const auto& [precision, of_type] :
+       {std::pair("tf32", in_tf32), {"bf16", models("float32")}, {"f32", models("float16")}}) {
+    const std::unique_ptr<const Toolchain> toolchain = In(precision, of_gpu);
+    for (const auto& [name, text] : of_type) {
+      for (const char* schedule : kGroupSchedules) {
+        SCOPED_TRACE(name + " in " + precision + " by " + schedule);
+        conformance::ExpectAgrees(*toolchain, FunctionOf(text), {.schedule = schedule, .tolerance = 2e-2});
+      }
+    }
+  }
+}
+
+TEST_F(TensorCoresTest, GroupsOfWarpsAssembleForHopperWithoutSpills) {
+  const std::string product =
+      "def @main(" + Tensor2("x", 2048, 1024) + ", " + Tensor2("w", 2048, 1024) + ") { nn.relu(nn.dense(%x, %w)) }";
+  const std::map<const char*, const char*> instructions{
+      {"tf32", "k8.f32.tf32.tf32"}, {"bf16", "k16.f32.bf16.bf16"}, {"f16", "k16.f32.f16.f16"}};
+  for (const auto& [precision, types] : instructions) {
+    const std::string ptx = PtxOf(product, precision, "sm_90a");
+    EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n")) << precision;
+    EXPECT_THAT(ptx, HasSubstr(types)) << precision;
+    EXPECT_THAT(PtxOf(product, precision, "sm_90"), Not(HasSubstr("wgmma"))) << precision;
+    EXPECT_THAT(PtxOf(product, precision, "sm_90,sm_90a"), Not(HasSubstr("wgmma"))) << precision;
+    const std::string said = Assemble(ptx, "sm_90a", folder_);
+    if (said.empty()) GTEST_SKIP() << "ptxas is not installed";
+    EXPECT_THAT(said, Not(testing::ContainsRegex("[1-9][0-9]* bytes spill"))) << precision;
+    EXPECT_THAT(said, Not(HasSubstr("serialized"))) << precision;
+  }
+}
+
 TEST_F(TensorCoresTest, SchedulesThatAreListedCompile) {
   const std::unique_ptr<const Toolchain> toolchain = In("tf32");
   const Function function =
@@ -236,165 +224,6 @@ TEST_F(TensorCoresTest, SchedulesThatAreListedCompile) {
     request.schedule = schedule;
     EXPECT_FALSE(toolchain->RelayToTIR(request).ok()) << schedule;
   }
-}
-
-/// Kernels whose loops were written right, and then changed.
-class TensorCoresDeathTest : public TensorCoresTest {
- protected:
-  using Change = std::function<void(std::string& loops)>;
-  static constexpr const char* kBarrier = "func.call @collage_synchronise_block() : () -> ()";
-
-  void SetUp() override {
-    TensorCoresTest::SetUp();
-    if (std::getenv("COLLAGE_TEST_GPU") != nullptr) GTEST_SKIP() << "of the driver without a GPU";
-    testing::GTEST_FLAG(death_test_style) = "threadsafe";
-    setenv("STANDIN_CUDA_RACES", "1", 1);
-  }
-  void TearDown() override { unsetenv("STANDIN_CUDA_RACES"); }
-
-  /// Whether a product agrees with the reference, computed by loops that `change` has changed: two tiles by blocks of
-  /// four warps, each block one of them, or one block both.
-  static bool Agrees(const Change& change, bool is_one_block) {
-    constexpr int64_t kRows = 40, kDepth = 80;
-    const std::unique_ptr<const Toolchain> toolchain = In("tf32", "emulated");
-    const Function function = FunctionOf("def @main(" + Tensor2("x", kRows, kDepth) + ", " +
-                                         Tensor2("w", kRows, kDepth) + ") { nn.dense(%x, %w) }");
-    InferType(function);
-    PartitionRequest request{function, collage::In(Memory::kCuda, PlainLayouts(1, 1)), 1};
-    request.schedule = "rows=32,width=2,parts=1,warps=4,stages=3";
-    if (is_one_block) request.schedule += ",parallel=no";
-    Result<LoweredPartition> lowered = toolchain->RelayToTIR(request);
-    COLLAGE_CHECK(lowered.ok()) << lowered.reason().text;
-    change(lowered->mlir);
-    const Result<CompiledPartition> compiled = toolchain->TIRToRuntime(*lowered);
-    COLLAGE_CHECK(compiled.ok()) << compiled.reason().text;
-    const std::unique_ptr<Kernel> kernel =
-        GetKernelLoader(compiled->loader).Load({compiled->blob, compiled->constants, 1});
-    const std::vector<Tensor> data{conformance::RandomTensor({kRows, kDepth}, kFloat32, -1, 1, /*seed=*/3)};
-    const Tensor expected = Evaluate(function, data).at(0);
-    const Tensor result = Tensor::Zeros(expected.shape(), kFloat32);
-    const Tensor memory = Tensor::Zeros({static_cast<int64_t>(compiled->workspace_bytes) + 1}, kUInt8);
-    conformance::OnDevice device(Memory::kCuda);
-    void* workspace = device.Place(memory.raw(), memory.size_bytes());
-    const std::vector<void*> inputs{device.Place(data[0].raw(), data[0].size_bytes())};
-    const std::vector<void*> outputs{device.Place(result.raw(), result.size_bytes())};
-    kernel->Bind(inputs, outputs, workspace);
-    kernel->Run();
-    device.Fetch(result.raw(), outputs[0], result.size_bytes());
-    return Compare(result, expected, ToleranceFor(expected, kBFloat16)).agrees;
-  }
-
-  /// Ends the process: with 0 where the product is right, with 1 where it is wrong, with 2 where the device complains.
-  [[noreturn]] static void Multiply(const Change& change, bool is_one_block = false) {
-    try {
-      std::_Exit(Agrees(change, is_one_block) ? 0 : 1);
-    } catch (const Error&) {
-      std::_Exit(2);
-    }
-  }
-
-  /// The place of `text` in `loops`, behind `from`. Ends the process where there is none.
-  static size_t PlaceOf(const std::string& text, const std::string& loops, size_t from = 0) {
-    const size_t place = loops.find(text, from);
-    if (place == std::string::npos) std::_Exit(3);
-    return place;
-  }
-
-  /// Erases the barrier number `number` of a tile: before its first copies, before each step, before its sums are
-  /// written, before they are read.
-  static Change WithoutBarrier(int number) {
-    return [number](std::string& loops) {
-      size_t place = PlaceOf(kBarrier, loops);
-      for (int i = 0; i < number; ++i) place = PlaceOf(kBarrier, loops, place + 1);
-      loops.erase(place, std::string(kBarrier).size());
-    };
-  }
-};
-
-testing::ExitedWithCode Is(int code) { return testing::ExitedWithCode(code); }
-
-TEST_F(TensorCoresDeathTest, LoopsAsTheyAreAreRight) {
-  for (const bool is_one_block : {false, true}) {
-    EXPECT_EXIT(Multiply([](std::string&) {}, is_one_block), Is(0), "");
-    setenv("STANDIN_CUDA_REVERSED", "1", 1);
-    EXPECT_EXIT(Multiply([](std::string&) {}, is_one_block), Is(0), "");
-    unsetenv("STANDIN_CUDA_REVERSED");
-  }
-}
-
-TEST_F(TensorCoresDeathTest, CopiesOverSumsThatMayStillBeReadAreFound) {
-  EXPECT_EXIT(Multiply(WithoutBarrier(0), /*is_one_block=*/true), Is(2), "writes a byte that thread .* in no order");
-}
-
-TEST_F(TensorCoresDeathTest, AMissingBarrierBeforeAStepIsFound) {
-  EXPECT_EXIT(Multiply(WithoutBarrier(1)), Is(2), "a byte that thread .*, in no order");
-}
-
-TEST_F(TensorCoresDeathTest, SumsOverWordsThatMayStillBeReadAreFound) {
-  EXPECT_EXIT(Multiply(WithoutBarrier(2)), Is(2), "writes a byte that thread .* in no order");
-}
-
-TEST_F(TensorCoresDeathTest, SumsThatAreReadBeforeTheyAreThereAreFound) {
-  EXPECT_EXIT(Multiply(WithoutBarrier(3)), Is(2), "reads a byte that thread .* writes, in no order");
-}
-
-TEST_F(TensorCoresDeathTest, AWaitForTooFewCopiesIsFound) {
-  EXPECT_EXIT(Multiply([](std::string& loops) {
-                const std::string call = "func.call @collage_await_copies(";
-                const size_t begin = PlaceOf(call, loops) + call.size();
-                const std::string number = loops.substr(begin, loops.find(')', begin) - begin) + " = arith.constant ";
-                loops.insert(PlaceOf(number, loops) + number.size(), "1");  // ten more at least
-              }),
-              Is(2), "uses shared memory that a copy is on its way to");
-}
-
-TEST_F(TensorCoresDeathTest, AWrongFragmentGivesWrongResults) {
-  EXPECT_EXIT(Multiply([](std::string& loops) {
-                // The words of rows g and g + 8 of the first instruction change places.
-                const std::string call = "func.call @collage_multiply_tf32(";
-                std::vector<size_t> begins{PlaceOf(call, loops) + call.size()};
-                while (begins.size() < 7) begins.push_back(PlaceOf(", ", loops, begins.back()) + 2);
-                const std::string first = loops.substr(begins[4], begins[5] - begins[4]);
-                loops.erase(begins[4], first.size());
-                loops.insert(PlaceOf(", ", loops, begins[4]) + 2, first);
-              }),
-              Is(1), "");
-}
-
-TEST_F(TensorCoresDeathTest, MatricesThatAreReadWithoutTheOrderOfTheirPiecesGiveWrongResults) {
-  EXPECT_EXIT(Multiply([](std::string& loops) {
-                // The exclusive or in the place of the first matrix's rows.
-                const size_t load = PlaceOf("func.call @collage_load_matrices", loops);
-                const std::string op = "arith.xori ";
-                const size_t place = loops.rfind(op, load);
-                if (place == std::string::npos) std::_Exit(3);
-                loops.replace(place, op.size(), "arith.ori ");
-              }),
-              Is(1), "");
-}
-
-TEST_F(TensorCoresDeathTest, ABoundTooFarIsFound) {
-  EXPECT_EXIT(Multiply([](std::string& loops) {
-                const std::string bound = "arith.cmpi slt, ";
-                size_t place = PlaceOf(bound, loops);
-                const auto is_of_lanes = [&] {
-                  return loops.substr(place, loops.find('\n', place) - place).ends_with("vector<32xi32>");
-                };
-                while (!is_of_lanes()) place = PlaceOf(bound, loops, place + 1);
-                loops.replace(place, bound.size(), "arith.cmpi sle, ");
-              }),
-              Is(2), "copies 16 bytes from outside of the device's memory");
-}
-
-TEST_F(TensorCoresDeathTest, TooLittleSharedMemoryIsFound) {
-  EXPECT_EXIT(Multiply([](std::string& loops) {
-                const std::string call = "func.call @collage_warp_of_block(";
-                const size_t begin = PlaceOf(", ", loops, PlaceOf(call, loops)) + 2;
-                const std::string name = loops.substr(begin, loops.find(')', begin) - begin) + " = arith.constant ";
-                const size_t number = PlaceOf(name, loops) + name.size();
-                loops.replace(number, loops.find(' ', number) - number, "12288");
-              }),
-              Is(2), "copies to what is no shared memory|shared memory");
 }
 
 }  // namespace

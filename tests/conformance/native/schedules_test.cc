@@ -63,7 +63,7 @@ TEST(NativeScheduleTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(message("rows=6,rows=6"), "'rows' of a schedule is given twice");
   EXPECT_EQ(message("lanes=6"), "'lanes' of a schedule is one of 4, 8, 16, got '6'");
   EXPECT_EQ(message("algorithm=fft"),
-            "'algorithm' of a schedule is one of direct, winograd2, winograd4, strassen, got 'fft'");
+            "'algorithm' of a schedule is one of direct, winograd2, winograd4, strassen, warpgroups, got 'fft'");
 }
 
 TEST(NativeScheduleTest, WhatIsSaidGoesFirst) {

@@ -23,7 +23,7 @@ struct Row {
 const std::vector<Row>& Rows() {
   constexpr int64_t kMostBlock = int64_t{1} << 30;
   static const std::vector<Row> rows{
-      {"algorithm", &Schedule::algorithm, 4, {"direct", "winograd2", "winograd4", "strassen"}},
+      {"algorithm", &Schedule::algorithm, 5, {"direct", "winograd2", "winograd4", "strassen", "warpgroups"}},
       {"lanes", &Schedule::lanes, 16, {}},
       {"rows", &Schedule::rows, 256, {}},
       {"width", &Schedule::width, 8, {}},

@@ -14,10 +14,11 @@ namespace collage::native {
 ///                                        r0..5 |  tile of registers: `rows` x `width` vectors
 ///                                        r6..  |  ... `block` such tiles meet one panel after the other
 struct Schedule {
-  enum Algorithm : int64_t { kDirect = 1, kWinograd2, kWinograd4, kStrassen };
+  enum Algorithm : int64_t { kDirect = 1, kWinograd2, kWinograd4, kStrassen, kWarpgroups };
   enum Choice : int64_t { kNo = 1, kYes };
 
-  int64_t algorithm = 0;  ///< an `Algorithm`, for convolutions and products that have several
+  int64_t algorithm = 0;  ///< an `Algorithm`, for convolutions and products that have several; kWarpgroups: four warps
+                          ///< of a GPU multiply together
   int64_t lanes = 0;      ///< float32 in a vector, at most what the processor has
   int64_t rows = 0;       ///< rows of a register tile: pixels of an image row, rows of a matrix, Winograd tiles
   int64_t width = 0;      ///< vectors of channels in a register tile; panels of packed weights are as wide
@@ -39,7 +40,7 @@ struct Schedule {
   /// Reads the text of ToString, with fields in any order. Throws kInput, naming the mistake and the known names.
   static Schedule Parse(std::string_view text);
   /// Whether convolutions may be computed by Winograd's algorithm: `algorithm` is unset, or names it.
-  bool MayBeWinograd() const { return algorithm != kDirect && algorithm != kStrassen; }
+  bool MayBeWinograd() const { return algorithm == 0 || algorithm == kWinograd2 || algorithm == kWinograd4; }
   /// Returns this schedule with the fields of `over` that are set in place of its own.
   Schedule With(const Schedule& over) const;
 };

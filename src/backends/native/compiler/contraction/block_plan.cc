@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t kBank = 32;       ///< words of shared memory that are accessed at once
 constexpr int64_t kMostSums = 128;  ///< half of a thread's registers
-constexpr int64_t kGroup = 8;       ///< words of a row that an instruction multiplies
+constexpr int64_t kGroupWarps = 4;
+constexpr int64_t kGroup = 8;  ///< words of a row that an instruction multiplies
 
 /// A tile, its warps, and the share of the tensor cores' time that it uses, about: large tiles read each word of shared
 /// memory for more products.
@@ -24,6 +25,9 @@ struct Choice {
   int64_t rows, columns, warps;
   double use;
 };
+/// Likewise for groups of four warps, which read columns from shared memory for 64 rows at a time.
+constexpr std::array kGroupChoices{Choice{128, 256, 8, 1.8}, Choice{128, 128, 8, 1.6}, Choice{64, 256, 4, 1.4},
+                                   Choice{64, 128, 4, 1.2}, Choice{64, 64, 4, 0.9}};
 constexpr std::array kChoices{Choice{128, 128, 8, 1.0}, Choice{128, 64, 4, 0.85}, Choice{64, 128, 4, 0.85},
                               Choice{64, 64, 4, 0.7},   Choice{32, 128, 4, 0.55}, Choice{32, 64, 4, 0.45},
                               Choice{16, 64, 4, 0.3}};
@@ -32,6 +36,12 @@ int64_t Rounded(int64_t count, int64_t to) { return (count + to - 1) / to; }
 
 /// The warps of a plan in a rectangle whose parts are as square as they can be; 0 x 0 where there is none.
 void Arrange(BlockPlan& plan, int64_t warps) {
+  if (plan.has_groups) {
+    const bool is_even = plan.rows == warps * TensorProduct::kRows && warps % kGroupWarps == 0;
+    plan.down = is_even ? warps : 0;
+    plan.across = 1;
+    return;
+  }
   int64_t best = std::numeric_limits<int64_t>::max();
   plan.down = plan.across = 0;
   for (int64_t down = 1; down <= warps; down *= 2) {
@@ -85,6 +95,12 @@ int64_t NumSteps(const Contraction& form, int64_t depth) {
 
 namespace {
 
+/// Whether groups of warps, which read columns as they lie in shared memory, multiply what they should: TensorFloat-32
+/// is rounded before, which constants are.
+bool HasExactColumns(const PartitionState& state, const Contraction& form) {
+  return form.factors != DotKind::kOne || state.quads.contains(form.b_constant);
+}
+
 /// Throws where a schedule asks for what blocks of tensor cores do not have.
 void CheckSchedule(const Schedule& schedule) {
   const auto is_power = [](int64_t value) { return std::has_single_bit(static_cast<uint64_t>(value)); };
@@ -107,8 +123,9 @@ BlockPlan PlanOf(const PartitionState& state, const Contraction& form) {
   const int64_t panel = PanelWidth(state, form.dtype);
   BlockPlan best;
   double least = std::numeric_limits<double>::max();
-  for (const Choice& choice : kChoices) {
+  const auto consider = [&](const Choice& choice, bool has_groups) {
     BlockPlan plan;
+    plan.has_groups = has_groups;
     plan.rows = schedule.rows == 0 ? choice.rows : schedule.rows;
     // Panels that lie anywhere are met one by one.
     plan.columns = schedule.width != 0 || form.b_panel_stride == 0 ? panel : choice.columns;
@@ -117,15 +134,23 @@ BlockPlan PlanOf(const PartitionState& state, const Contraction& form) {
     Arrange(plan, schedule.warps == 0 ? choice.warps : schedule.warps);
     if (plan.down == 0) Arrange(plan, 2);
     LimitStages(plan, shared_bytes);
-    if (!plan.Fits(shared_bytes)) continue;
+    if (!plan.Fits(shared_bytes)) return;
     constexpr int64_t kMostParts = 32;
-    for (int64_t parts = 1; parts <= std::min(kMostParts, NumSteps(form, plan.depth)); parts *= 2) {
+    for (int64_t parts = 1; parts <= std::clamp<int64_t>(NumSteps(form, plan.depth), 1, kMostParts); parts *= 2) {
       plan.parts = schedule.parts == 0 ? parts : schedule.parts;
       const double time = TimeOf(state, form, plan, choice.use);
       if (time >= least) continue;
       least = time;
       best = plan;
     }
+  };
+  const bool may_group = state.target.has_warpgroups && HasExactColumns(state, form) &&
+                         (state.target.prefers_warpgroups || schedule.algorithm == Schedule::kWarpgroups);
+  if (schedule.algorithm != Schedule::kWarpgroups) {
+    for (const Choice& choice : kChoices) consider(choice, /*has_groups=*/false);
+  }
+  if (may_group && schedule.algorithm != Schedule::kDirect) {
+    for (const Choice& choice : kGroupChoices) consider(choice, /*has_groups=*/true);
   }
   if (least == std::numeric_limits<double>::max()) {
     throw Error(ErrorCategory::kUnsupported,
@@ -143,6 +168,8 @@ ProductSpace SpaceOf(const PartitionState& state, const Contraction& form, const
   space.chosen.warps = plan.warps();
   space.chosen.stages = plan.stages;
   space.chosen.parts = plan.parts;
+  space.chosen.algorithm = plan.has_groups ? Schedule::kWarpgroups : Schedule::kDirect;
+  space.may_group = state.target.prefers_warpgroups && HasExactColumns(state, form);
   space.steps = NumSteps(form, plan.depth);
   space.block_bytes = state.target.block_shared_bytes;
   return space;

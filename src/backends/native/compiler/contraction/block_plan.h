@@ -18,7 +18,8 @@ struct BlockPlan {
   int64_t down = 2, across = 2;
   int64_t depth = 16;
   int64_t stages = 4;
-  int64_t parts = 1;  ///< shares of each sum, by different blocks, which another stage adds up
+  bool has_groups = false;  ///< whether four warps multiply together: 16 rows of each, and all columns
+  int64_t parts = 1;        ///< shares of each sum, by different blocks, which another stage adds up
 
   int64_t warps() const { return down * across; }
   int64_t warp_rows() const { return rows / down; }

@@ -27,6 +27,12 @@ int64_t Reach(const std::vector<Contraction::Part>& parts) {
   return reach;
 }
 
+/// A word of constants as it is multiplied: TensorFloat-32 is rounded here, once.
+uint32_t RoundedWord(const Contraction& form, uint32_t word) {
+  constexpr uint32_t kHalf = 1 << 12, kRest = (1 << 13) - 1;
+  return form.factors == DotKind::kOne ? (word + kHalf) & ~kRest : word;
+}
+
 }  // namespace
 
 bool BlockTile::Takes(const PartitionState& state, const Contraction& form) {
@@ -46,7 +52,7 @@ void BlockTile::UseQuads(PartitionState& state, const Contraction& form) {
   auto* to = reinterpret_cast<uint32_t*>(quads.raw());
   for (int64_t row = 0; row < packed.num_elements() / width; row += kQuad, from += kQuad * width) {
     for (int64_t column = 0; column < width; ++column) {
-      for (int64_t i = 0; i < kQuad; ++i) *to++ = from[i * width + column];
+      for (int64_t i = 0; i < kQuad; ++i) *to++ = RoundedWord(form, from[i * width + column]);
     }
   }
   packed = quads;
@@ -59,7 +65,8 @@ BlockTile::BlockTile(PartitionState& state, const Contraction& form, const Block
       product_(state.emitter, form),
       panel_(PanelWidth(state, form.dtype)),
       a_(DataFactor()),
-      b_(ConstantFactor(state.quads.contains(form.b_constant))) {
+      b_(ConstantFactor(state.quads.contains(form.b_constant))),
+      has_rounded_columns_(state.quads.contains(form.b_constant)) {
   const std::string& words = product_.words();
   const std::string copy = fmt::format("({}, i64, vector<{}x!llvm.ptr>, {}) -> ()", words, e_.lanes(), words);
   e_.Declare(kWarpOfBlock, "(i64, i64) -> i64");
@@ -69,6 +76,9 @@ BlockTile::BlockTile(PartitionState& state, const Contraction& form, const Block
   e_.Declare(kEndCopies, "() -> ()");
   e_.Declare(kAwaitCopies, "(i64) -> ()");
   e_.Declare(kLoadMatrices, fmt::format("({0}, i64) -> ({0}, {0}, {0}, {0})", words));
+  if (!plan_.has_groups) return;
+  e_.Declare(kFenceCopies, "() -> ()");
+  multiply_group_ = product_.DeclareGroup(plan_.columns, plan_.depth / kGroup * kSums);
 }
 
 int64_t BlockTile::ColumnsRead() const {
@@ -269,10 +279,11 @@ void BlockTile::Multiply(const Place& place, const I64& from, const I64& to) {
   const Vectors sums = e_.ForCarrying(from, to, zeros, product_.sums(), [&](const I64& step, const Vectors& carried) {
     const I64 number = e_.IntOp("subi", step, from);
     e_.CallDeclared(kAwaitCopies, {Vector{e_.Int(ahead - 1).name()}}, 0);
+    if (plan_.has_groups) e_.CallDeclared(kFenceCopies, {}, 0);
     // The copies of all threads are there, and the stage that is filled next was read in the step before.
     e_.CallDeclared(kSynchroniseBlock, {}, 0);
     copy(e_.Plus(step, ahead), stage_of(e_.Plus(number, ahead)));
-    return MultiplyStage(stage_of(number), carried);
+    return plan_.has_groups ? MultiplyGroup(stage_of(number), carried) : MultiplyStage(stage_of(number), carried);
   });
   e_.CallDeclared(kAwaitCopies, {Vector{e_.Int(0).name()}}, 0);
   e_.CallDeclared(kSynchroniseBlock, {}, 0);
@@ -280,47 +291,57 @@ void BlockTile::Multiply(const Place& place, const I64& from, const I64& to) {
   e_.CallDeclared(kSynchroniseBlock, {}, 0);
 }
 
+Vectors BlockTile::LoadRows(const Vector& stage, int64_t row, int64_t word) {
+  const int64_t row_bytes = plan_.depth * kWordBytes;
+  const I64 down = e_.IntOp("divui", warp_, e_.Int(plan_.across));
+  const Vector own = Op("addi", stage, Number(e_.MulInt(down, plan_.warp_rows() * row_bytes)));
+  // Thread l knows row l % 8 of matrix l / 8: of rows g, g + 8, and both again four words on.
+  const Vector rows = product_.Numbers([](int64_t l) { return l % 16; });
+  const Vector words = product_.Numbers([&](int64_t l) { return word + l / 16 * kQuad; });
+  const Vector place = Op("addi", own, PlaceOf(rows, words));
+  return product_.Prepared(e_.CallDeclared(kLoadMatrices, {place, Vector{e_.Int(row * row_bytes).name()}}, kSums),
+                           /*is_data=*/true);
+}
+
 Vectors BlockTile::MultiplyStage(const I64& stage, const Vectors& sums) {
   Vectors next = sums;
   const int64_t row_bytes = plan_.depth * kWordBytes;
   const int64_t blocks = plan_.warp_rows() / kRows, columns = plan_.warp_columns() / kColumns;
   const Vector begin = Number(e_.MulInt(stage, plan_.StageBytes()));
-  const auto own = [&](const I64& part, int64_t rows) {
-    return Op("addi", begin, Number(e_.MulInt(part, rows * row_bytes)));
-  };
-  const I64 across = e_.Int(plan_.across);
-  const Vector of_rows = own(e_.IntOp("divui", warp_, across), plan_.warp_rows());
-  const Vector of_columns = own(e_.IntOp("remui", warp_, across), plan_.warp_columns());
-  const auto load = [&](const Vector& places, int64_t behind) {
-    return e_.CallDeclared(kLoadMatrices, {places, Vector{e_.Int(behind).name()}}, kSums);
-  };
+  const I64 across = e_.IntOp("remui", warp_, e_.Int(plan_.across));
+  const Vector of_columns = Op("addi", begin, Number(e_.MulInt(across, plan_.warp_columns() * row_bytes)));
   for (int64_t word = 0; word < plan_.depth; word += kGroup) {
-    // Thread l knows row l % 8 of matrix l / 8: of rows g, g + 8, and both again four words on; or of columns g, four
-    // words on, and both again 8 columns on.
-    const auto places = [&](const Vector& part, const std::function<int64_t(int64_t)>& row,
-                            const std::function<int64_t(int64_t)>& half) {
-      return Op(
-          "addi", part,
-          PlaceOf(product_.Numbers(row), product_.Numbers([&](int64_t lane) { return word + half(lane) * kQuad; })));
-    };
-    const Vector rows = places(
-        of_rows, [](int64_t l) { return l % 16; }, [](int64_t l) { return l / 16; });
-    const Vector pairs = places(
-        of_columns, [](int64_t l) { return l / 16 * 8 + l % 8; }, [](int64_t l) { return l / 8 % 2; });
+    // Thread l knows row l % 8 of matrix l / 8: of columns g, four words on, and both again 8 columns on.
+    const Vector pairs = product_.Numbers([](int64_t l) { return l / 16 * 8 + l % 8; });
+    const Vector words = product_.Numbers([&](int64_t l) { return word + l / 8 % 2 * kQuad; });
+    const Vector place = Op("addi", of_columns, PlaceOf(pairs, words));
     std::vector<Vectors> columns_of(static_cast<size_t>(columns));
     for (int64_t c = 0; c < columns; c += 2) {
-      const Vectors two = product_.Prepared(load(pairs, b_.begin + c * kColumns * row_bytes), /*is_data=*/false);
+      const int64_t behind = b_.begin + c * kColumns * row_bytes;
+      Vectors two = e_.CallDeclared(kLoadMatrices, {place, Vector{e_.Int(behind).name()}}, kSums);
+      if (!has_rounded_columns_) two = product_.Prepared(two, /*is_data=*/false);
       columns_of[static_cast<size_t>(c)] = {two[0], two[1]};
       columns_of[static_cast<size_t>(c + 1)] = {two[2], two[3]};
     }
     for (int64_t block = 0; block < blocks; ++block) {
-      const Vectors words = product_.Prepared(load(rows, block * kRows * row_bytes), /*is_data=*/true);
+      const Vectors rows = LoadRows(begin, block * kRows, word);
       for (int64_t c = 0; c < columns; ++c) {
-        product_.Add(words, columns_of[static_cast<size_t>(c)], next.begin() + (block * columns + c) * kSums);
+        product_.Add(rows, columns_of[static_cast<size_t>(c)], next.begin() + (block * columns + c) * kSums);
       }
     }
   }
   return next;
+}
+
+Vectors BlockTile::MultiplyGroup(const I64& stage, const Vectors& sums) {
+  const I64 begin = e_.MulInt(stage, plan_.StageBytes());
+  Vectors arguments = sums;
+  for (int64_t word = 0; word < plan_.depth; word += kGroup) {
+    const Vectors rows = LoadRows(Number(begin), /*row=*/0, word);
+    arguments.insert(arguments.end(), rows.begin(), rows.end());
+  }
+  arguments.emplace_back(e_.Plus(begin, b_.begin).name());
+  return e_.CallDeclared(multiply_group_, arguments, sums.size());
 }
 
 // ---- rows ----

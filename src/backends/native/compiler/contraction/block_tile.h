@@ -3,7 +3,9 @@
 // Threads copy words of both factors to shared memory some steps before they are multiplied (cp.async): 16 bytes at a
 // time where these lie together, else word by word. Shared memory has `depth` words of each row and column at a time,
 // in pieces of 16 bytes, whose order differs from row to row so that eight rows use all banks (a swizzle by exclusive
-// or). There ldmatrix finds the fragments of mma.sync. Sums pass through the same memory to become rows.
+// or). There ldmatrix finds the fragments of mma.sync, and wgmma its columns: it knows this order as a swizzle of 64 or
+// 128 bytes (PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout"). Sums pass through the same memory to
+// become rows.
 #pragma once
 
 #include <string>
@@ -87,14 +89,19 @@ class BlockTile {
   /// Bytes of piece `piece` that there are, from the step's first word on.
   Vector BytesOf(const Factor& factor, const Vector& piece, const I64& words_left);
   Vectors MultiplyStage(const I64& stage, const Vectors& sums);
+  /// Words `word` to `word` + 7 of 16 rows of this warp, from its row `row` on.
+  Vectors LoadRows(const Vector& stage, int64_t row, int64_t word);
+  Vectors MultiplyGroup(const I64& stage, const Vectors& sums);
   void WriteSums(const Vectors& sums);
 
   Emitter& e_;
   const Contraction& form_;
   BlockPlan plan_;
   TensorProduct product_;
+  std::string multiply_group_;
   int64_t panel_;  ///< columns of a panel
   Factor a_, b_;
+  bool has_rounded_columns_;  ///< whether b's words were rounded when they were packed
   // In the function that is being written:
   I64 warp_;
   Vector thread_;

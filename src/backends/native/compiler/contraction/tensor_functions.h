@@ -19,6 +19,17 @@ inline constexpr const char* kMultiplyFloat16 = "collage_multiply_f16";    ///< 
 /// Four bytes: those of rows without sign, those of columns with one.
 inline constexpr const char* kMultiplyBytes = "collage_multiply_bytes";
 
+/// Functions of four warps, the names of which end with a number of columns, a multiple of 8: they add the products of
+/// 64 rows, 16 of each warp, with so many columns. Vectors of sums, four for each 8 columns; four of words of the rows
+/// for each 8 words of a row; i64: bytes from the beginning of shared memory to the columns, which lie one behind the
+/// other in pieces of 16 bytes whose order block_tile.h says, at a multiple of 8 columns. They return the sums.
+inline constexpr const char* kGroupTf32 = "collage_group_tf32_";
+inline constexpr const char* kGroupBFloat16 = "collage_group_bf16_";
+inline constexpr const char* kGroupFloat16 = "collage_group_f16_";
+inline constexpr const char* kGroupBytes = "collage_group_bytes_";
+/// void(): copies that a thread has awaited are there for functions of four warps, too, behind a barrier.
+inline constexpr const char* kFenceCopies = "collage_fence_copies";
+
 // Memory that threads share is the block's where units are computed by blocks, else the warp's. Functions are given a
 // place for each thread, a vector of int32, and an i64, the same for all: bytes from the beginning, and behind that.
 

@@ -28,6 +28,15 @@ const char* MultiplyName(DotKind factors) {
   }
 }
 
+const char* GroupName(DotKind factors) {
+  switch (factors) {
+    case DotKind::kBFloat16: return kGroupBFloat16;
+    case DotKind::kFloat16: return kGroupFloat16;
+    case DotKind::kBytes: return kGroupBytes;
+    default: return kGroupTf32;
+  }
+}
+
 }  // namespace
 
 bool TensorProduct::Multiplies(const PartitionState& state, DataType dtype, DotKind factors) {
@@ -57,6 +66,13 @@ TensorProduct::TensorProduct(Emitter& e, const Contraction& form)
   e_.Declare(write_, fmt::format("({}, i64, {}, {}) -> ()", words_, sums_, sums_));
   e_.Declare(read_, fmt::format("({}, i64) -> {}", words_, sums_));
   e_.Declare(kSynchronise, "() -> ()");
+}
+
+std::string TensorProduct::DeclareGroup(int64_t columns, int64_t words) {
+  const std::string name = fmt::format("{}{}", GroupName(form_.factors), columns);
+  const std::string sums = Times(sums_, columns / kColumns * kSums);
+  e_.Declare(name, fmt::format("({}, {}, i64) -> ({})", sums, Times(words_, words), sums));
+  return name;
 }
 
 Vector TensorProduct::Zeros() {

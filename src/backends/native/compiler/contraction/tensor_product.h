@@ -33,6 +33,8 @@ class TensorProduct {
   Vectors Prepared(Vectors words, bool is_data);
   /// Adds the products of four words of rows (g, g + 8, and both again four words on) and two of columns.
   void Add(const Vectors& rows, const Vectors& columns, Vectors::iterator sums);
+  /// Returns the function of four warps for `columns` columns and `words` vectors of words of rows.
+  std::string DeclareGroup(int64_t columns, int64_t words);
   /// Writes two neighbouring sums, and reads one, of shared memory.
   void Write(const Vector& places, int64_t behind, const Vector& first, const Vector& second);
   Vector Read(const Vector& places, int64_t behind);

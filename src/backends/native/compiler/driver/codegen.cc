@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "backends/cuda_driver/emulation.h"
 #include "backends/native/compiler/code/link.h"
 #include "backends/native/compiler/code/llvm_steps.h"
 #include "backends/native/compiler/code/object_cache.h"
@@ -67,12 +68,15 @@ int64_t LeastSharedBytes(const NativeOptions& options) {
 
 TargetInfo TargetOf(const NativeOptions& options) {
   if (options.is_for_gpu()) {
+    const bool is_hopper = options.cpu == "sm_90a" && options.further_gpus.empty();
     constexpr int64_t kProcessors = 108;  // an A100's; later ones of its kind have more, smaller ones fewer
     // The many warps of a GPU share even short rows and small partitions.
     return {.vector_lanes = kWarpLanes,
             .has_bfloat16_products = true,
             .has_byte_products = true,
             .has_tensor_cores = true,
+            .has_warpgroups = is_hopper || options.cpu == cuda_driver::kEmulatedArchitecture,
+            .prefers_warpgroups = is_hopper,
             .block_shared_bytes = LeastSharedBytes(options),
             .processors = kProcessors,
             .chunk = 8 * kWarpLanes,

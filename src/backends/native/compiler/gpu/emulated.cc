@@ -7,6 +7,7 @@
 #include "backends/native/compiler/code/link.h"
 #include "backends/native/compiler/code/llvm_steps.h"
 #include "backends/native/compiler/gpu/tensor_cores.h"
+#include "backends/native/compiler/gpu/warpgroups.h"
 #include "collage/support/error.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
@@ -169,6 +170,22 @@ class HostRewriter {
     ReplaceByWords(call, words, 0);
   }
 
+  /// Functions that stand for instructions.
+  void RewriteFunction(llvm::CallInst& call) {
+    const llvm::Function* callee = call.getCalledFunction();
+    if (callee == nullptr || !callee->isDeclaration()) return;
+    if (callee->getName() == kProxyFence) return Replace(call, Emulated::kProxyFence, {});
+    const std::optional<GroupFunction> group = GroupFunctionOf(*callee);
+    if (!group) return;
+    const unsigned count = group->sums + group->words;
+    llvm::Value* words = Words(call, count);
+    for (unsigned i = 0; i < count; ++i) builder_.CreateStore(call.getArgOperand(i), WordAt(words, i));
+    Call(Emulated::kMultiplyGroup, builder_.getVoidTy(),
+         {builder_.getInt32(static_cast<uint32_t>(group->product)), builder_.getInt32(group->columns),
+          builder_.getInt32(group->depth()), words, Generic(call.getArgOperand(count))});
+    ReplaceByWords(call, words, 0);
+  }
+
   void RewriteCall(llvm::CallInst& call) {
     if (auto* memory = llvm::dyn_cast<llvm::MemIntrinsic>(&call)) {
       llvm::Value* bytes = builder_.CreateZExtOrTrunc(memory->getLength(), builder_.getInt64Ty());
@@ -179,7 +196,7 @@ class HostRewriter {
       return;
     }
     auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&call);
-    if (intrinsic == nullptr) return;
+    if (intrinsic == nullptr) return RewriteFunction(call);
     switch (intrinsic->getIntrinsicID()) {
       case llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x: return Replace(call, Emulated::kThread, {});
       case llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x: return Replace(call, Emulated::kBlock, {});

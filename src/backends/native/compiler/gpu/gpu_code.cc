@@ -16,6 +16,7 @@
 #include "backends/native/compiler/gpu/device_math.h"
 #include "backends/native/compiler/gpu/emulated.h"
 #include "backends/native/compiler/gpu/launches.h"
+#include "backends/native/compiler/gpu/warpgroups.h"
 #include "backends/native/compiler/gpu/warps.h"
 #include "backends/native/compiler/stages/target_info.h"
 #include "collage/support/error.h"
@@ -203,6 +204,7 @@ class GpuCompiler {
     MakeKernels(*module, calls.functions);
     // The host has its own.
     if (!is_emulated_) {
+      DefineGroupFunctions(*module);
       DefineMath(*module, cuda_driver::DeviceLibrary());
       CheckIsClosed(*module);
     }

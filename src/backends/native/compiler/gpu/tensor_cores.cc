@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "backends/native/compiler/contraction/tensor_functions.h"
+#include "backends/native/compiler/gpu/warpgroups.h"
 #include "backends/native/compiler/stages/target_info.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -19,6 +21,8 @@ constexpr unsigned kGlobalSpace = 1;
 constexpr const char* kSharedMemory = "collage_shared";
 constexpr unsigned kSums = 4;
 constexpr unsigned kMatrices = 4;
+/// Patterns of matrices in shared memory repeat after so many bytes.
+constexpr uint64_t kSharedAlignment = 1024;
 
 struct MultiplyFunction {
   std::string_view name;
@@ -57,7 +61,7 @@ llvm::GlobalVariable& SharedMemory(llvm::Module& module) {
   auto* memory = new llvm::GlobalVariable(module, type, /*isConstant=*/false, llvm::GlobalValue::ExternalLinkage,
                                           /*Initializer=*/nullptr, kSharedMemory, /*InsertBefore=*/nullptr,
                                           llvm::GlobalValue::NotThreadLocal, kSharedSpace);  // the module owns it
-  memory->setAlignment(llvm::Align(16));
+  memory->setAlignment(llvm::Align(kSharedAlignment));
   return *memory;
 }
 
@@ -109,10 +113,26 @@ TensorCores::Values TensorCores::LoadMatrices(llvm::IRBuilder<>& builder, llvm::
   return Elements(builder, words, kMatrices);
 }
 
+TensorCores::Values TensorCores::MultiplyGroup(llvm::IRBuilder<>& builder, std::string_view name, Values arguments) {
+  arguments.back() = builder.CreateGEP(builder.getInt8Ty(), Shared(), arguments.back());
+  std::vector<llvm::Type*> types;
+  for (const llvm::Value* argument : arguments) types.push_back(argument->getType());
+  const auto columns = static_cast<unsigned>(std::stoul(std::string(name.substr(name.rfind('_') + 1))));
+  const unsigned count = columns / 2;
+  llvm::Type* sums = llvm::StructType::get(builder.getContext(), std::vector<llvm::Type*>(count, types[0]));
+  auto* type = llvm::FunctionType::get(sums, types, /*isVarArg=*/false);
+  // The loops' own function of this name, of vectors, goes when nothing calls it any more.
+  const std::string own = std::string(name) + "x" + std::to_string((types.size() - count - 1) * 2);
+  llvm::FunctionCallee callee = function_.getParent()->getOrInsertFunction(own, type);
+  llvm::cast<llvm::Function>(callee.getCallee())->addFnAttr(llvm::Attribute::Convergent);
+  return Elements(builder, builder.CreateCall(callee, arguments), count);
+}
+
 std::optional<std::vector<llvm::Value*>> TensorCores::Call(llvm::IRBuilder<>& builder, std::string_view name,
                                                            const std::vector<llvm::Value*>& arguments) {
   const auto* function = std::ranges::find(kMultiplyFunctions, name, &MultiplyFunction::name);
   if (function != kMultiplyFunctions.end()) return Multiply(builder, function->instruction, arguments);
+  if (IsGroupFunction(name)) return MultiplyGroup(builder, name, arguments);
   const auto read = [&](llvm::Type* type) {
     return Values{builder.CreateAlignedLoad(type, Place(builder, arguments), llvm::Align(4))};
   };
@@ -134,6 +154,9 @@ std::optional<std::vector<llvm::Value*>> TensorCores::Call(llvm::IRBuilder<>& bu
                                                : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s;
     llvm::Value* from = builder.CreateAddrSpaceCast(arguments[2], builder.getPtrTy(kGlobalSpace));
     builder.CreateIntrinsic(instruction, {Place(builder, arguments), from, arguments[3]});
+  } else if (name == kFenceCopies) {
+    auto* type = llvm::FunctionType::get(builder.getVoidTy(), /*isVarArg=*/false);
+    builder.CreateCall(function_.getParent()->getOrInsertFunction(kProxyFence, type));
   } else if (name == kEndCopies) {
     builder.CreateIntrinsic(llvm::Intrinsic::nvvm_cp_async_commit_group, {});
   } else if (name == kAwaitCopies) {

@@ -39,6 +39,7 @@ class TensorCores {
   /// The number of this thread's warp in its block, as a value that is the same in all threads of the warp.
   static llvm::Value* Warp(llvm::IRBuilder<>& builder);
   Values LoadMatrices(llvm::IRBuilder<>& builder, llvm::Value* place);
+  Values MultiplyGroup(llvm::IRBuilder<>& builder, std::string_view name, Values arguments);
 
   llvm::Function& function_;
   int64_t block_warps_ = 0;

@@ -135,12 +135,38 @@ class Collector {
     add(std::min(most_rows(width), product().rows), width);
   }
 
+  /// Tiles of groups of four warps.
+  void AddGroups(const Schedule& tile) {
+    constexpr int64_t kRows = 16, kWordBytes = 4, kGroup = 8;
+    const auto add = [&](const Schedule& change) {
+      const Schedule one = tile.With(change);
+      const int64_t bytes = one.stages * (one.rows + kWarpLanes * one.width) * kGroup * one.unroll * kWordBytes;
+      const bool fits = one.stages >= 2 && one.parts <= product().steps && bytes <= product().block_bytes;
+      if (fits && one != tile) AddWhole(base_.With(change));
+    };
+    for (const int64_t warps : {4, 8}) {
+      for (const int64_t width : {2, 4, 8}) add({.rows = kRows * warps, .width = width, .warps = warps});
+    }
+    for (const int64_t stages : {tile.stages + 1, tile.stages - 1}) add({.stages = stages});
+    add({.unroll = tile.unroll == 2 ? 4 : 2});
+    for (const int64_t parts : {tile.parts * 2, tile.parts / 2}) {
+      if (parts >= 1) add({.parts = parts});
+    }
+  }
+
   /// Tiles of a GPU's blocks of warps, in powers of two: their sums fit the threads' registers, their words the memory
   /// that the threads share.
   void AddBlockTiles() {
     constexpr int64_t kLeastRows = 16, kMostRows = 256, kMostWidth = 8, kLeastWarps = 2, kMostWarps = 8, kSums = 128;
     constexpr int64_t kWordBytes = 4, kGroup = 8;
     const Schedule tile = chosen();
+    if (product().may_group) {
+      const bool has_groups = tile.algorithm == Schedule::kWarpgroups;
+      AddWhole({.algorithm = has_groups ? Schedule::kDirect : Schedule::kWarpgroups});
+      // Each of such warps has 16 rows and all columns.
+      base_.algorithm = tile.algorithm;
+      if (has_groups) return AddGroups(tile);
+    }
     const auto add = [&](const Schedule& change) {
       const Schedule one = tile.With(change);
       const bool is_known = one.rows >= kLeastRows && one.rows <= kMostRows && one.width >= 1 &&

@@ -25,6 +25,7 @@ struct ProductSpace {
   int registers = 1;            ///< registers that a vector takes
   int64_t block_bytes = 0;      ///< memory that a GPU's block shares at most, if blocks compute it; else 0
   int64_t steps = 1;            ///< steps of a sum, in such blocks
+  bool may_group = false;       ///< whether groups of four warps can multiply in such blocks
   bool is_winograd = false;
   bool has_width = true;    ///< whether `width` means anything: not where vectors are along groups
   bool has_block = true;    ///< whether `block` means anything

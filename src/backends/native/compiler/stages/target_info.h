@@ -16,6 +16,8 @@ struct TargetInfo {
   bool has_int16_products = false;     ///< VPMADDWD: pairs of int16
   bool has_byte_products = false;      ///< VPDPBUSD and VPDPWSSD: four bytes, pairs of int16, added to a sum
   bool has_tensor_cores = false;       ///< a GPU's: matrices are multiplied by all threads of a warp
+  bool has_warpgroups = false;         ///< its instructions for four warps together (sm_90a)
+  bool prefers_warpgroups = false;     ///< whether these are used where a schedule does not ask for them
   int64_t block_shared_bytes = 0;      ///< memory that threads of one of its blocks can share
   int64_t processors = 1;              ///< a GPU's: as many blocks, at least, are computed at a time
   int64_t chunk = 4096;                ///< elements of a long row that are one unit of work
