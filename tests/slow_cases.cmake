@@ -20,6 +20,7 @@ endforeach()
 set(slow_conformance *)
 set(slow_conformance.gpu TensorCoresTest.* CutlassDeviceTest.* TritonTest.*PatternsAgree TritonTest.TheSearchMixes* TritonTest.TilesAreSchedules
     TritonTest.EachScheduleComputesTheSame TritonDeviceTest.*)
+set(slow_conformance.gpu TensorCoresTest.* TensorCoresDeathTest.* CutlassDeviceTest.*)
 set(slow_conformance.native Native*)
 
 # NAME=PATTERN: one entry each. A PostgreSQL server starts in 1 to 2 s.

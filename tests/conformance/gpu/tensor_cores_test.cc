@@ -67,12 +67,19 @@ Models ConvolutionsOfPairs() {
   return models;
 }
 
+/// A product of bytes, summed exactly.
+std::string ProductOfBytes(int64_t rows, int64_t columns, int64_t depth) {
+  return "def @main(" + Tensor2("x", rows, depth, "int8") + ", " + Tensor2("w", columns, depth, "int8") +
+         ") { nn.dense(cast(%x, dtype=\"int32\"), cast(%w, dtype=\"int32\")) }";
+}
+
 TEST_F(TensorCoresTest, InstructionsAreThoseOfTheType) {
   const std::string product = Products().at("dense64x64x64");
   EXPECT_THAT(PtxOf(product, "f32"), Not(HasSubstr("mma.sync")));
   EXPECT_THAT(PtxOf(product, "tf32"), HasSubstr("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"));
   EXPECT_THAT(PtxOf(product, "bf16"), HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"));
   EXPECT_THAT(PtxOf(product, "f16"), HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"));
+  EXPECT_THAT(PtxOf(ProductOfBytes(64, 64, 64), "f32"), HasSubstr("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"));
   EXPECT_THAT(PtxOf(Convolutions().at("padded"), "tf32"), HasSubstr("mma.sync"));
 }
 
@@ -186,23 +193,39 @@ TEST_F(TensorCoresTest, GroupsOfWarpsComputeTheSame) {
       }
     }
   }
+  for (const char* schedule : kGroupSchedules) {
+    SCOPED_TRACE(schedule);
+    conformance::ExpectAgrees(*In("f32", of_gpu), FunctionOf(ProductOfBytes(37, 41, 132)),
+                              {.schedule = schedule, .tolerance = 0, .all_bytes = true});
+  }
 }
 
 TEST_F(TensorCoresTest, GroupsOfWarpsAssembleForHopperWithoutSpills) {
   const std::string product =
       "def @main(" + Tensor2("x", 2048, 1024) + ", " + Tensor2("w", 2048, 1024) + ") { nn.relu(nn.dense(%x, %w)) }";
-  const std::map<const char*, const char*> instructions{
-      {"tf32", "k8.f32.tf32.tf32"}, {"bf16", "k16.f32.bf16.bf16"}, {"f16", "k16.f32.f16.f16"}};
+  const std::map<std::string, const char*> instructions{{"tf32", "k8.f32.tf32.tf32"},
+                                                        {"bf16", "k16.f32.bf16.bf16"},
+                                                        {"f16", "k16.f32.f16.f16"},
+                                                        {"f32", "k32.s32.u8.s8"}};
   for (const auto& [precision, types] : instructions) {
-    const std::string ptx = PtxOf(product, precision, "sm_90a");
+    const std::string text = precision == "f32" ? ProductOfBytes(2048, 2048, 1024) : product;
+    const std::string ptx = PtxOf(text, precision, "sm_90a");
     EXPECT_THAT(ptx, HasSubstr("wgmma.mma_async.sync.aligned.m64n")) << precision;
     EXPECT_THAT(ptx, HasSubstr(types)) << precision;
-    EXPECT_THAT(PtxOf(product, precision, "sm_90"), Not(HasSubstr("wgmma"))) << precision;
-    EXPECT_THAT(PtxOf(product, precision, "sm_90,sm_90a"), Not(HasSubstr("wgmma"))) << precision;
+    EXPECT_THAT(PtxOf(text, precision, "sm_90"), Not(HasSubstr("wgmma"))) << precision;
+    EXPECT_THAT(PtxOf(text, precision, "sm_90,sm_90a"), Not(HasSubstr("wgmma"))) << precision;
     const std::string said = Assemble(ptx, "sm_90a", folder_);
     if (said.empty()) GTEST_SKIP() << "ptxas is not installed";
     EXPECT_THAT(said, Not(testing::ContainsRegex("[1-9][0-9]* bytes spill"))) << precision;
     EXPECT_THAT(said, Not(HasSubstr("serialized"))) << precision;
+  }
+}
+
+TEST_F(TensorCoresTest, BytesAreExact) {
+  for (const char* schedule : kSchedules) {
+    SCOPED_TRACE(schedule);
+    conformance::ExpectAgrees(*In("f32"), FunctionOf(ProductOfBytes(37, 41, 132)),
+                              {.schedule = schedule, .tolerance = 0, .all_bytes = true});
   }
 }
 

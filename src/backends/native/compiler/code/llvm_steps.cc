@@ -104,6 +104,7 @@ const llvm::Target& TargetFor(const llvm::Triple& triple) {
 std::string PtxFeature(const std::string& architecture) {
   const auto generation = [&](const char* name) { return architecture.starts_with(name); };
   if (generation("sm_12")) return "+ptx87";
+  if (architecture == "sm_90a") return "+ptx84";  // wgmma of bytes without sign by such with one
   return generation("sm_10") ? "+ptx86" : "+ptx80";
 }
 

@@ -143,7 +143,7 @@ void EmitMatrixProduct(PartitionState& state, const CallNode& call, const StageO
   a.shape[1] = form.rows;
   form.outer = {batch};
   form.row_stride = a.strides[1];
-  if (!bytes) form.depth_stride = a.strides[2];
+  if (!bytes || state.target.has_tensor_cores) form.depth_stride = a.strides[2];
   const std::vector<int64_t>& to = output.buffer.strides;
   const size_t row_axis = out.size() - 2;
   if (!is_tall || to[0] == rows_per_batch * to[row_axis]) form.result_row_stride = to[row_axis];
