@@ -381,8 +381,9 @@ TEST_F(CompileModelTest, WhatNoBudgetWasLeftToTryAndCannotBeBuiltIsLeftOut) {
   Listener listener;
   options.progress = &listener;
   const CompileReport report = CompileModule(module, "relu", options);
-  EXPECT_EQ(listener.warnings, std::vector<std::string>{"the measuring budget ran out: unmeasured candidates are "
-                                                        "ignored, native ones excepted"});
+  // It was compiled before the play-off, and is known to fail.
+  EXPECT_TRUE(listener.warnings.empty());
+  EXPECT_EQ(report.failures.size(), 1u);
   ASSERT_EQ(report.contenders.size(), 1u);
   EXPECT_EQ(report.contenders[0].failure, "");
   EXPECT_EQ(report.contenders[0].partitions.size(), 1u);
