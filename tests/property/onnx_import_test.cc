@@ -31,6 +31,8 @@ constexpr rlim_t kMostBytes = rlim_t{2} << 30;
 constexpr uint64_t kBatch = 400;
 // Modules whose values have more elements than this together are not evaluated.
 constexpr int64_t kMostElements = 1 << 20;
+// Dimensions that stay open have this size.
+constexpr int64_t kOpenSize = 3;
 
 /// Counts of outcomes, in memory that the processes share.
 struct Progress {
@@ -62,7 +64,9 @@ int64_t NumElementsIn(const Function& function) {
 Tensor RandomInput(const TensorTypeNode& type, RandomSource& random) {
   static const std::vector<double> floats{-2, -1, -0.5, 0, 0.25, 0.5, 1, 1.5, 3};
   static const std::vector<double> ints{0, 0, 1, 1, 2, 3, -1, -2, 100};
-  const Tensor tensor = Tensor::Empty(type.static_shape(), type.dtype());
+  Shape shape;
+  for (const Dim& dim : type.shape()) shape.push_back(dim.is_any() ? kOpenSize : dim.size());
+  const Tensor tensor = Tensor::Empty(shape, type.dtype());
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
     tensor.Set(i, random.Pick(type.dtype().is_floating() ? floats : ints));
   }
