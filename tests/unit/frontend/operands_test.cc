@@ -224,6 +224,8 @@ TEST(OperandsTest, ResultsThatNoMemoryHolds) {
                 .Constant(Ints({}, {1}))
                 .Refusal(),
             "unsupported: node 'n' (Range, opset 17): a range of 1000000000000 elements");
+  EXPECT_EQ(OneNode("Reshape", 17).Input({2, 2}).Constant(Ints({1001}, V(1001, 1))).Refusal(),
+            "unsupported: node 'n' (Reshape, opset 17): a shape of 1001 dimensions");
   // Larger than memory, but nothing that has to be computed now.
   EXPECT_EQ(OneNode("ConstantOfShape", 17).Constant(Ints({1}, {1000000000000})).Refusal(), "");
   EXPECT_EQ(OneNode("Expand", 17).Input({1}).Constant(Ints({1}, {1000000000000})).Refusal(), "");

@@ -130,11 +130,19 @@ Shape InferredShape(NodeContext& node, const Shape& from, Shape sizes, int infer
   return sizes;
 }
 
+constexpr int64_t kMostDimensions = 1000;
+
 Results ConvertReshape(NodeContext& node) {
   const Expr data = node.Input(0);
   const Sizes shape = node.SizesOf(data);
   const bool allow_zero = node.Int("allowzero", 0) != 0;
   const bool is_attribute = node.HasAttr("shape");
+  if (!is_attribute) {
+    const SymbolicSize rank = node.SizesOf(node.Input(1)).at(0);
+    if (node.Known(rank, "the number of dimensions") > kMostDimensions) {
+      node.Unsupported(fmt::format("a shape of {} dimensions", rank.ToString()));
+    }
+  }
   std::optional<Sizes> known = is_attribute ? Sizes(node.Ints("shape", {})) : node.KnownInts(1);
   // A size that may be -1 in some run would be inferred in that.
   const bool may_infer = known && std::ranges::any_of(*known, [](const SymbolicSize& size) {
