@@ -180,6 +180,10 @@ TEST_F(DynamicKernelsTest, SlicedTakenAndSplit) {
         ForEach({1, 5, 0, 33}, [](int64_t n) {
           return std::vector<Shape>{{7, 20}, {2, n}};
         }));
+  // Positions that are computed, of a rank that the result keeps.
+  Check(R"(def @main(%x: Tensor[(?), float32], %b: Tensor[(?, 1, 1, 1), int64], %t: Tensor[(?, 1), int64]) {
+             take(%x, add(%b, %t), axis=0) })",
+        {{{40}, {3, 1, 1, 1}, {7, 1}}, {{9}, {1, 1, 1, 1}, {20, 1}}, {{5}, {4, 1, 1, 1}, {1, 1}}});
   Check(R"(def @main(%x: Tensor[(?, 12), float32]) {
              let %parts = split(%x, indices_or_sections=3, axis=1);
              add(%parts.0, multiply(%parts.1, %parts.2)) })",

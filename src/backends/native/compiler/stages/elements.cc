@@ -117,7 +117,11 @@ class ElementLoop {
 void ForDynamicElements(PartitionState& state, const Shape& shape, size_t merged,
                         const std::function<void(const Indices& at)>& body) {
   Emitter& e = state.emitter;
-  const size_t rows_at = shape.size() - merged;
+  size_t rows_at = shape.size() - merged;
+  // Lanes count along the last dimension that is more than one element.
+  size_t lanes_at = shape.size() - 1;
+  while (lanes_at > 0 && shape[lanes_at] == 1) --lanes_at;
+  rows_at = std::min(rows_at, lanes_at);
   const int64_t length = e.Product({shape.begin() + static_cast<int64_t>(rows_at), shape.end()});
   std::vector<int64_t> units(shape.begin(), shape.begin() + static_cast<int64_t>(rows_at));
   units.push_back(e.CeilDivided(length, state.target.chunk));
@@ -131,7 +135,7 @@ void ForDynamicElements(PartitionState& state, const Shape& shape, size_t merged
       e.ForLanesBetween(first, last, [&](const I64& lane) {
         Indices at(shape.size(), e.Zero());
         for (size_t i = 0; i < rows_at; ++i) at[i] = {parts[i], 0};
-        at.back() = {lane, 1, {}, e.lanes()};
+        at[lanes_at] = {lane, 1, {}, e.lanes()};
         body(at);
       });
     });
