@@ -2,9 +2,10 @@
 #include "backends/cuda_driver/gpu_kernel.h"
 
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
+#include "backends/cuda_driver/blob.h"
 #include "collage/support/error.h"
 #include "support/json_fields.h"
 
@@ -73,11 +74,10 @@ void VisitFields(Self& header, Visitor& visit) {
 
 [[noreturn]] void Fail() { throw Error(ErrorCategory::kCorrupt, "a kernel for a GPU cannot be read"); }
 
-Header ReadHeader(std::span<const std::byte> text) {
+Header ReadHeader(std::string_view text) {
   try {
-    const auto* begin = reinterpret_cast<const char*>(text.data());
     Header header;
-    FromJson(nlohmann::json::parse(begin, begin + text.size()), header);
+    FromJson(nlohmann::json::parse(text), header);
     return header;
   } catch (const nlohmann::json::exception&) {
     Fail();
@@ -105,39 +105,30 @@ std::vector<std::byte> ToBlob(const GpuKernel& kernel) {
   Header header{kernel.architecture,  kernel.functions,     kernel.launches,       {},
                 kernel.num_addresses, kernel.has_workspace, kernel.scratch_offset, kernel.scratch_warps,
                 kernel.scratch_bytes};
-  for (const GpuImage& image : kernel.images) header.images.push_back({image.kind, image.bytes.size()});
-  const std::string text = ToJson(header).dump();
-  const uint64_t length = text.size();
-  std::vector<std::byte> blob;
-  const auto add = [&](const void* data, size_t size) {
-    const auto* bytes = static_cast<const std::byte*>(data);
-    blob.insert(blob.end(), bytes, bytes + size);
-  };
-  add(&length, sizeof length);
-  add(text.data(), text.size());
-  for (const GpuImage& image : kernel.images) add(image.bytes.data(), image.bytes.size());
-  return blob;
+  std::vector<std::byte> images;
+  for (const GpuImage& image : kernel.images) {
+    header.images.push_back({image.kind, image.bytes.size()});
+    images.insert(images.end(), image.bytes.begin(), image.bytes.end());
+  }
+  return JoinBlob(ToJson(header).dump(), images);
 }
 
 GpuKernel GpuKernelFrom(std::span<const std::byte> blob) {
-  uint64_t length = 0;
-  if (blob.size() < sizeof length) Fail();
-  std::memcpy(&length, blob.data(), sizeof length);
-  blob = blob.subspan(sizeof length);
-  if (length > blob.size()) Fail();
-  Header header = ReadHeader(blob.first(length));
-  blob = blob.subspan(length);
+  const auto parts = SplitBlob(blob);
+  if (!parts) Fail();
+  Header header = ReadHeader(parts->text);
+  std::span<const std::byte> rest = parts->rest;
   GpuKernel kernel{header.architecture,  std::move(header.functions), std::move(header.launches), {},
                    header.num_addresses, header.has_workspace,        header.scratch_offset,      header.scratch_warps,
                    header.scratch_bytes};
   for (const ImagePlace& image : header.images) {
-    if (image.size > blob.size()) Fail();
-    const std::span<const std::byte> bytes = blob.first(image.size);
+    if (image.size > rest.size()) Fail();
+    const std::span<const std::byte> bytes = rest.first(image.size);
     if (image.kind == kPtx && (bytes.empty() || bytes.back() != std::byte{0})) Fail();
     kernel.images.push_back({image.kind, {bytes.begin(), bytes.end()}});
-    blob = blob.subspan(image.size);
+    rest = rest.subspan(image.size);
   }
-  if (!blob.empty()) Fail();
+  if (!rest.empty()) Fail();
   CheckLaunches(kernel);
   return kernel;
 }
