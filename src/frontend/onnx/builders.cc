@@ -109,6 +109,10 @@ Expr ChannelsLast(NodeContext& node, const Expr& x) {
   return Transpose(node, x, axes);
 }
 
+Expr Swish(NodeContext& node, const Expr& x, double alpha) {
+  return node.Op("multiply", {x, node.Op("sigmoid", {alpha == 1 ? x : Scaled(node, x, alpha)})});
+}
+
 Expr GeluByTanh(NodeContext& node, const Expr& x) {
   const Expr cube = node.Op("multiply", {node.Op("multiply", {x, x}), x});
   const Expr sum = node.Op("add", {x, Scaled(node, cube, 0.044715)});

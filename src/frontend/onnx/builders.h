@@ -49,6 +49,8 @@ Expr Transpose(NodeContext& node, const Expr& x, const std::vector<int64_t>& axe
 /// [N, …, C] → [N, C, …], and back.
 Expr ChannelsFirst(NodeContext& node, const Expr& x);
 Expr ChannelsLast(NodeContext& node, const Expr& x);
+/// x * sigmoid(alpha * x).
+Expr Swish(NodeContext& node, const Expr& x, double alpha);
 /// GELU with a hyperbolic tangent.
 Expr GeluByTanh(NodeContext& node, const Expr& x);
 

@@ -37,6 +37,8 @@ class NodeContext {
   bool HasInput(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
   /// Throws kInput when the input is absent.
   const Expr& Input(size_t i) const;
+  /// All inputs; null where one is absent.
+  const std::vector<Expr>& inputs() const { return inputs_; }
   /// Null when the input is absent.
   Expr InputOrNull(size_t i) const { return HasInput(i) ? inputs_[i] : nullptr; }
   const TensorTypeNode& TypeOf(const Expr& expr) const;

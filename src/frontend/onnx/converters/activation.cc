@@ -11,8 +11,6 @@ namespace {
 using Results = std::vector<Expr>;
 using V = std::vector<int64_t>;
 
-Expr Sigmoid(NodeContext& node, const Expr& x) { return node.Op("sigmoid", {x}); }
-
 /// log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)), which no x overflows.
 Expr Softplus(NodeContext& node, const Expr& x) {
   const Expr decay = node.Op("exp", {node.Op("negative", {node.Op("abs", {x})})});
@@ -51,11 +49,6 @@ Results ConvertSoftsign(NodeContext& node) {
 
 Results ConvertMish(NodeContext& node) {
   return {node.Op("multiply", {node.Input(0), node.Op("tanh", {Softplus(node, node.Input(0))})})};
-}
-
-/// x * sigmoid(alpha * x).
-Expr Swish(NodeContext& node, const Expr& x, double alpha) {
-  return node.Op("multiply", {x, Sigmoid(node, alpha == 1 ? x : Scaled(node, x, alpha))});
 }
 
 Results ConvertSwish(NodeContext& node) { return {Swish(node, node.Input(0), node.Float("alpha", 1))}; }

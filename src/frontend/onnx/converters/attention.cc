@@ -127,10 +127,6 @@ Results ConvertRotaryEmbedding(NodeContext& node) {
   return {packed ? MergeHeads(node, result) : result};
 }
 
-Expr Swish(NodeContext& node, const Expr& x, double alpha) {
-  return node.Op("multiply", {x, node.Op("sigmoid", {alpha == 1 ? x : Scaled(node, x, alpha)})});
-}
-
 Results ConvertSwiGlu(NodeContext& node) {
   return {node.Op("multiply", {Swish(node, node.Input(0), node.Float("alpha", 1)), node.Input(1)})};
 }

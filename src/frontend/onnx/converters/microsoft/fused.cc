@@ -26,10 +26,7 @@ Results ConvertFastGelu(NodeContext& node) {
 }
 
 /// x * sigmoid(alpha * x).
-Results ConvertQuickGelu(NodeContext& node) {
-  const Expr x = node.Input(0);
-  return {node.Op("multiply", {x, node.Op("sigmoid", {Scaled(node, x, node.Float("alpha", 1.702))})})};
-}
+Results ConvertQuickGelu(NodeContext& node) { return {Swish(node, node.Input(0), node.Float("alpha", 1.702))}; }
 
 /// input + bias + skip.
 Results ConvertBiasAdd(NodeContext& node) {
@@ -146,21 +143,16 @@ Results ConvertBiasSplitGelu(NodeContext& node) {
                                Gelu(node, Slice(node, sum, axis, features / 2, features))})};
 }
 
-/// An operator of ONNX under the same name.
-OnnxConverter As(const std::string& op) {
-  return [op](NodeContext& node) -> Results {
-    Results inputs;
-    for (size_t i = 0; i < node.num_inputs(); ++i) inputs.push_back(node.InputOrNull(i));
-    return node.ConvertAs(op, std::move(inputs));
-  };
-}
-
 Results ConvertRange(NodeContext& node) {
   const Expr step = node.HasInput(2) ? node.Input(2) : node.ScalarLike(1, node.Input(0));
   return node.ConvertAs("Range", {node.Input(0), node.Input(1), step});
 }
 
 }  // namespace
+
+OnnxConverter AsInOnnx(const std::string& op) {
+  return [op](NodeContext& node) { return node.ConvertAs(op, node.inputs()); };
+}
 
 void AddMicrosoftFused(OnnxConverters& converters) {
   const auto add = [&](const std::string& name, const OnnxConverter& convert, std::string_view signature) {
@@ -183,8 +175,8 @@ void AddMicrosoftFused(OnnxConverters& converters) {
   add("FusedConv", ConvertFusedConv, kConvolution);
   for (const char* name : {"NhwcConv", "NhwcFusedConv"}) add(name, ConvertNhwcConv, kConvolution);
   add("NhwcMaxPool", ConvertNhwcMaxPool, "x: number[3..5+] -> y");
-  add("Trilu", As("Trilu"), "X: [2..], k?: int[0..1] -> Y");
-  add("GatherND", As("GatherND"), "data: [1..], indices: int[1..] -> output");
+  add("Trilu", AsInOnnx("Trilu"), "X: [2..], k?: int[0..1] -> Y");
+  add("GatherND", AsInOnnx("GatherND"), "data: [1..], indices: int[1..] -> output");
   add("Range", ConvertRange, "start: number[0..1], limit: same[0..1], delta?: same[0..1] -> Y");
 }
 

@@ -6,6 +6,9 @@
 
 namespace collage {
 
+/// The converter of operator `op` of ONNX, on the same inputs.
+OnnxConverter AsInOnnx(const std::string& op);
+
 // One function per file.
 void AddMicrosoftAttention(OnnxConverters& converters);
 void AddMicrosoftFused(OnnxConverters& converters);

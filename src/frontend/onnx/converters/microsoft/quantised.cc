@@ -95,8 +95,7 @@ Results ConvertConcat(NodeContext& node) {
 
 /// QLinearConv of ONNX, perhaps on data whose channels are last.
 Results ConvertConv(NodeContext& node) {
-  Results inputs;
-  for (size_t i = 0; i < node.num_inputs(); ++i) inputs.push_back(node.InputOrNull(i));
+  Results inputs = node.inputs();
   const bool is_last = node.Int("channels_last", 0) != 0;
   if (is_last) inputs[0] = ChannelsFirst(node, inputs[0]);
   const Expr result = node.ConvertAs("QLinearConv", std::move(inputs))[0];
@@ -168,12 +167,6 @@ Results ConvertDynamicQuantizeLstm(NodeContext& node) {
                                  node.InputOrNull(6), node.InputOrNull(7)});
 }
 
-OnnxConverter Linear(const std::string& op) {
-  return [op](NodeContext& node) -> Results {
-    return node.ConvertAs(op, {node.Input(0), node.Input(1), node.InputOrNull(2)});
-  };
-}
-
 }  // namespace
 
 void AddMicrosoftQuantised(OnnxConverters& converters) {
@@ -211,8 +204,8 @@ void AddMicrosoftQuantised(OnnxConverters& converters) {
   add("DynamicQuantizeLSTM", ConvertDynamicQuantizeLstm,
       "X: float[3], W: int[3], R: int[3], B?: float[2], sequence_lens?: int[1], initial_h?: float[3], initial_c?: "
       "float[3], P?: float[2], W_scale: float, W_zero_point: int, R_scale: float, R_zero_point: int -> Y?, Y_h?, Y_c?");
-  add("QuantizeLinear", Linear("QuantizeLinear"), "x: number, y_scale: number, y_zero_point?: int -> y");
-  add("DequantizeLinear", Linear("DequantizeLinear"), "x: int, x_scale: float, x_zero_point?: same -> y");
+  add("QuantizeLinear", AsInOnnx("QuantizeLinear"), "x: number, y_scale: number, y_zero_point?: int -> y");
+  add("DequantizeLinear", AsInOnnx("DequantizeLinear"), "x: int, x_scale: float, x_zero_point?: same -> y");
 }
 
 }  // namespace collage
