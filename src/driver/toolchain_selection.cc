@@ -299,6 +299,7 @@ std::vector<std::string> LowerPrecisions(std::span<const std::string> features) 
   std::vector<std::string> precisions;
   if (has("avx512_bf16") || has("amx_bf16")) precisions.emplace_back("bf16");
   if (has("avx512_fp16")) precisions.emplace_back("f16");
+  if (HasVnni(features)) precisions.emplace_back("int8");
   return precisions;
 }
 

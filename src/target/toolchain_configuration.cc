@@ -125,9 +125,11 @@ bool IsConfigured(std::string_view configuration) {
 std::optional<DataType> InferencePrecisionOf(const Toolchain& toolchain) {
   const auto* configured = dynamic_cast<const ConfiguredToolchain*>(&toolchain);
   if (configured == nullptr) return std::nullopt;
+  const std::string precision = configured->precision();
   // TensorFloat-32 rounds as float16 does, and has float32's range. No type here is both: bfloat16 is what allows more.
-  if (configured->precision() == "bf16" || configured->precision() == "tf32") return kBFloat16;
-  if (configured->precision() == "f16") return kFloat16;
+  // Integers of 8 bits have as many bits as its numbers, of the largest in a block.
+  if (precision == "bf16" || precision == "tf32" || precision == "int8") return kBFloat16;
+  if (precision == "f16") return kFloat16;
   return std::nullopt;
 }
 

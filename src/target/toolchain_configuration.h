@@ -70,7 +70,7 @@ std::string RegisteredName(std::string_view configuration);
 /// Whether that is the text of a toolchain under options that are not its defaults.
 bool IsConfigured(std::string_view configuration);
 /// The type below float32 that a configured toolchain is told to compute float32 values in, by the option
-/// `inference_precision`; nothing for others.
+/// `inference_precision`, or whose errors are like those of that; nothing for others.
 std::optional<DataType> InferencePrecisionOf(const Toolchain& toolchain);
 /// The target by which `toolchain`, registered or configured, takes part: "llvm" for the native one as it is,
 /// "llvm -compiler=openvino -inference_precision=bf16"; of the kind for its device where that is not the processor.

@@ -175,6 +175,24 @@ std::string DynamicProducts(const CallNode& call) {
   return is_whole && is_one ? "" : "products of dynamic shapes, except of float32 or float64";
 }
 
+/// Products with weights of few bits, which are packed again when they are compiled.
+std::string PackedProducts(const CallNode& call) {
+  constexpr int64_t kLanes = 16;
+  if (Argument(call, 0).dtype().bits > 32) return "products of float64 with packed weights";
+  for (size_t i = 1; i < call.args().size(); ++i) {
+    if (As<ConstantNode>(call.args()[i]) == nullptr) return "packed weights that are not known";
+  }
+  const int64_t block = call.attrs().Int("block_size");
+  return block % kLanes == 0 ? "" : fmt::format("packed weights in blocks of {}", block);
+}
+
+std::string DynamicPackedProducts(const CallNode& call) {
+  if (Argument(call, 0).dtype() != kFloat32) return "products with packed weights, except of float32";
+  const Dim depth = Argument(call, 0).shape()[1];
+  const int64_t block = call.attrs().Int("block_size");
+  return !depth.is_any() && depth.size() % block == 0 ? "" : "packed weights whose last block is not whole";
+}
+
 std::string DynamicConvolutions(const CallNode& call) {
   if (std::string reason = DynamicProducts(call); !reason.empty()) return reason;
   return IsStatic(call, 0, 1) && Argument(call, 1).is_static() ? ""

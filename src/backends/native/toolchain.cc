@@ -66,6 +66,7 @@ class Native : public Toolchain,
     }
     if (result.available && options_.narrows_factors()) result.version += " " + options_.factors.ToString();
     if (result.available && options_.in_tf32) result.version += " tf32";
+    if (result.available && options_.rounds_data) result.version += " int8";
     if (result.available && options_.keeps_float16) result.version += " f16";
     for (const CalledLibrary& library : options_.libraries) {
       if (result.available) result.version += " " + library.name + " " + library.version;
@@ -89,7 +90,7 @@ class Native : public Toolchain,
   Result<void> SupportsCall(const CallNode& call) const override { return IsLowered(call); }
   Result<void> SupportsDynamicShapes(const CallNode& call) const override {
     // Tiles of libraries, products of pairs and narrow results are made for sizes that are known.
-    if (options_.narrows_factors() || options_.keeps_float16 || options_.calls_for_tiles())
+    if (options_.is_lower() || options_.calls_for_tiles())
       return Reason{"kernels in lower precision or with tiles of libraries need to know all shapes", name()};
     return IsLoweredDynamic(call);
   }
@@ -138,9 +139,10 @@ class Native : public Toolchain,
     if (choices.front() == choices.back()) choices.pop_back();
     // A vector of channels would be mostly empty.
     if (choices.size() > 1 && HasFewChannels(*function)) std::swap(choices.front(), choices.back());
-    if (!options_.narrows_factors() && !options_.keeps_float16) return choices;
+    if (!options_.is_lower()) return choices;
     // A partition that a lower precision does not change is left to the full one, unless it reads or writes less.
     if (!has_narrowed) choices.clear();
+    if (options_.rounds_data) return choices;
     const BoundaryLayouts narrow = Keeping(last, options_.narrows_factors() ? options_.factors : kFloat16, function,
                                            eligible_inputs, eligible_outputs);
     // Products like their data narrow, what computes in float32 reads it faster as that and may still write less.
@@ -205,7 +207,8 @@ class Native : public Toolchain,
          "how loops are made, NAME=VALUE,… (docs/toolchains.md): of all partitions, as far as they have a use for it"},
         {"inference_precision", AttrKind::kString, "f32",
          "f32; bf16: what products of float32 values are computed in, sums stay float32, and what values between "
-         "partitions may be kept as; f16: what these may be kept as, all is computed in float32"},
+         "partitions may be kept as; f16: what these may be kept as, all is computed in float32; int8: what data of "
+         "products with packed weights of 2, 4 or 8 bits are rounded to, by blocks"},
         {"mcpu", AttrKind::kString, "",
          "the processor that code is for, as LLVM calls it; empty: this one. For nvptx64 several GPUs, NAME,…, the "
          "oldest first"},
@@ -233,10 +236,12 @@ class Native : public Toolchain,
     const std::string precision = options.StringOr("inference_precision", "f32");
     const std::string triple = options.StringOr("mtriple", "");
     const bool is_for_gpu = triple == kGpuTriple;
-    if (precision != "f32" && precision != "bf16" && precision != "f16" && !(is_for_gpu && precision == "tf32")) {
+    const bool is_known =
+        precision == "f32" || precision == "bf16" || precision == "f16" || precision == (is_for_gpu ? "tf32" : "int8");
+    if (!is_known) {
       throw Error(ErrorCategory::kInput,
-                  fmt::format("option 'inference_precision' of 'native' is f32, {}bf16 or f16, got '{}'",
-                              is_for_gpu ? "tf32, " : "", precision));
+                  fmt::format("option 'inference_precision' of 'native' is f32, {}, bf16 or f16, got '{}'",
+                              is_for_gpu ? "tf32" : "int8", precision));
     }
     if (accuracy == "exact" && precision != "f32" && !is_for_gpu) {
       throw Error(ErrorCategory::kInput, "options 'accuracy' and 'inference_precision' of 'native' exclude each other");
@@ -250,6 +255,7 @@ class Native : public Toolchain,
                                                   .schedule = schedule,
                                                   .factors = FactorsOf(precision, is_for_gpu),
                                                   .in_tf32 = precision == "tf32",
+                                                  .rounds_data = precision == "int8",
                                                   .keeps_float16 = precision == "f16" && !is_for_gpu,
                                                   .cpu = gpus.empty() ? cpu : gpus.front(),
                                                   .attributes = attributes,

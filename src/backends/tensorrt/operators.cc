@@ -173,6 +173,7 @@ constexpr OperatorRow kOperators[] = {
     {"qnn.hardswish", kAny, kDialect},
     {"qnn.leaky_relu", kAny, kDialect},
     {"qnn.log", kAny, kDialect},
+    {"qnn.matmul_nbits", kAny, "weights in blocks of few bits are not translated"},
     {"qnn.mul", kAny, kDialect},
     {"qnn.quantize", kFloats},
     {"qnn.relu", kAny, kDialect},

@@ -32,6 +32,7 @@ std::vector<OpDef> AllOpRows() {
   AddRequantiseOps(rows);
   AddQuantisedElementwise(rows);
   AddQuantisedContractions(rows);
+  AddMatMulNBits(rows);
   AddForeignAttrs(rows);
   return rows;
 }

@@ -243,16 +243,27 @@ TEST_F(DynamicKernelsTest, ProductsOfUnknownSizes) {
         {{{2, 3, 4}, {1, 4, 6}}, {{1, 3, 1}, {1, 1, 6}}, {{20, 3, 9}, {1, 9, 6}}});
 }
 
-TEST_F(DynamicKernelsTest, AConstantMatrixIsPackedAhead) {
-  const Var x = MakeVar("x", TensorType(std::vector<Dim>{Dim::Any(), Dim(6)}, kFloat32));
-  const Tensor weights = Tensor::Empty({40, 6}, kFloat32);
-  FillRandom(weights, 3, -1, 1);
-  const Function main = MakeFunction({x}, MakeCall("nn.relu", {MakeCall("nn.dense", {x, MakeConstant(weights)})}));
-  const IRModule module = InferTypes(IRModule::FromFunction(main));
-  vm::Machine machine(Compiled(module));
-  for (const int64_t rows : {1, 4, 0, 50}) {
-    const std::vector<Value> args = Arguments(module, {{rows, 6}}, 5);
-    EXPECT_TRUE(ValuesEqual(Interpret(module, "main", args), machine.Invoke("main", args), kTolerance)) << rows;
+TEST_F(DynamicKernelsTest, ConstantMatricesArePackedAhead) {
+  const auto random = [](const Shape& shape, DataType dtype, double low, double high) {
+    const Tensor tensor = Tensor::Empty(shape, dtype);
+    FillRandom(tensor, 3, low, high);
+    return MakeConstant(tensor);
+  };
+  const Var x = MakeVar("x", TensorType(std::vector<Dim>{Dim::Any(), Dim(64)}, kFloat32));
+  std::vector<Expr> products{MakeCall("nn.dense", {x, random({70, 64}, kFloat32, -1, 1)})};
+  for (const int64_t bits : {2, 4, 8}) {
+    const Expr bytes = random({70, 2, 4 * bits}, kUInt8, 0, 256), scales = random({70, 2}, kFloat32, 0.01, 0.1);
+    products.push_back(MakeCall("qnn.matmul_nbits", {x, bytes, scales}, {{"bits", bits}}));
+  }
+  for (const Expr& product : products) {
+    const IRModule module = InferTypes(IRModule::FromFunction(MakeFunction({x}, MakeCall("nn.relu", {product}))));
+    const vm::Executable executable = Compiled(module);
+    EXPECT_EQ(Count(executable.Disassemble(), "dynamic_kernel"), 1) << executable.Disassemble();
+    vm::Machine machine(executable);
+    for (const int64_t rows : {1, 3, 4, 0, 50}) {
+      const std::vector<Value> args = Arguments(module, {{rows, 64}}, 5);
+      EXPECT_TRUE(ValuesEqual(Interpret(module, "main", args), machine.Invoke("main", args), kTolerance)) << rows;
+    }
   }
 }
 

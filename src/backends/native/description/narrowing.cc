@@ -76,6 +76,7 @@ bool HasSmallGroups(int64_t groups, int64_t channels_in, int64_t channels_out, i
 
 Narrowing NarrowingOf(const CallNode& call, const NativeOptions& options) {
   const std::string& name = call.op()->name;
+  if (options.rounds_data) return name == "qnn.matmul_nbits" ? Narrowing::kBytes : Narrowing::kNone;
   const bool is_convolution = IsConvolution(name);
   if (!is_convolution && name != "nn.dense" && name != "nn.matmul" && name != "nn.batch_matmul") {
     return Narrowing::kNone;

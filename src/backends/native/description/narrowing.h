@@ -13,6 +13,7 @@ enum class Narrowing : uint8_t {
   kNone,         ///< not at all
   kTransformed,  ///< by Winograd's algorithm alone, which pads odd numbers of channels with zeros
   kPairs,        ///< by every algorithm: the summed dimension consists of whole pairs
+  kBytes,        ///< not of pairs, but of data in 8 bits by weights of few
 };
 
 /// Returns the narrowing of a typed call under `options`: products of float32 values are narrowed if they ask for it,

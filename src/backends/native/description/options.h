@@ -27,6 +27,8 @@ struct NativeOptions {
   DataType factors = kFloat32;
   /// They are rounded to TensorFloat-32, ten bits behind the point, wherever a GPU's tensor cores multiply them.
   bool in_tf32 = false;
+  /// Data of products with weights of few bits are rounded to 8 bits, with a scale for each block.
+  bool rounds_data = false;
   /// Float32 values between partitions may be kept as float16; all is computed in float32.
   bool keeps_float16 = false;
   /// The target processors, in LLVM's words: a name ("x86-64-v3", "skylake-avx512"), instruction sets to add or to
@@ -41,6 +43,8 @@ struct NativeOptions {
   bool is_for_gpu() const { return triple == kGpuTriple; }
   /// Whether products are of factors that are narrower than their values, in pairs.
   bool narrows_factors() const { return factors != kFloat32; }
+  /// Whether less than float32 is asked for, of products or of what is kept between partitions.
+  bool is_lower() const { return narrows_factors() || rounds_data || keeps_float16; }
   /// Whether one of them computes tiles.
   bool calls_for_tiles() const {
     return std::ranges::any_of(libraries, [](const CalledLibrary& library) { return !library.kernels.empty(); });

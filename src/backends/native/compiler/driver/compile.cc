@@ -69,6 +69,9 @@ class PartitionCompiler {
     if (state_.options.narrows_factors() && state_.num_narrow == 0 && !keeps_narrow) {
       throw Error(ErrorCategory::kUnsupported, "nothing in it is computed in " + factors.ToString());
     }
+    if (state_.options.rounds_data && state_.num_narrow == 0) {
+      throw Error(ErrorCategory::kUnsupported, "no product with packed weights is in it");
+    }
     if (state_.options.keeps_float16 && !keeps_narrow) {
       throw Error(ErrorCategory::kUnsupported, "nothing that it reads or writes is kept as float16");
     }
@@ -391,10 +394,13 @@ class PartitionCompiler {
 
 /// Throws where the processor that code is for cannot do what `options` ask for.
 void CheckTarget(const NativeOptions& options) {
-  if (!options.narrows_factors() && options.libraries.empty()) return;
+  if (!options.narrows_factors() && !options.rounds_data && options.libraries.empty()) return;
   const TargetInfo target = TargetOf(options);
   if (options.narrows_factors() && !target.has_bfloat16_products) {
     throw Error(ErrorCategory::kUnsupported, "this processor has no products of bfloat16 (AVX512-BF16)");
+  }
+  if (options.rounds_data && !target.has_byte_products) {
+    throw Error(ErrorCategory::kUnsupported, "this processor has no products of bytes (AVX512-VNNI or AVX-VNNI)");
   }
   if (!options.libraries.empty() && !target.is_this_kind) {
     throw Error(ErrorCategory::kUnsupported, "libraries are called by code for this kind of machine only");

@@ -13,6 +13,7 @@
 #include "backends/native/compiler/kernels/recurrent.h"
 #include "backends/native/compiler/kernels/scatter.h"
 #include "backends/native/compiler/kernels/sort.h"
+#include "backends/native/compiler/nbits/nbits_product.h"
 #include "backends/native/compiler/reduction/normalisation.h"
 #include "backends/native/compiler/reduction/pool.h"
 #include "backends/native/compiler/reduction/reduction.h"

@@ -65,6 +65,11 @@ class VectorMath {
   Value Unary(const char* op, const Value& x);
   Value Binary(const char* op, const Value& a, const Value& b);
 
+  // ---- tables ----
+  /// For each lane of 16 the entry of `table`, 16 or 32 floats, that the low bits of `positions`, a vector of int32,
+  /// say.
+  Value LookUp(const std::vector<double>& table, const Vector& positions);
+
   // ---- conversion ----
   /// As the reference's cast: floats saturate and truncate to integers, integers wrap.
   Value Convert(const Value& x, DataType to);
@@ -107,8 +112,6 @@ class VectorMath {
   Value OddPiecewise(const Value& x, const PiecewisePolynomial& pieces);
   /// The polynomials of `pieces`, 16 or 32, at `magnitude`, which is not negative and at most their `last`.
   Value AtPiecewise(const PiecewisePolynomial& pieces, const Value& magnitude);
-  /// For each lane the number that the low bits of `positions`, a vector of int32, say.
-  Value LookUp(const std::vector<double>& table, const Vector& positions);
   /// An instruction on all lanes that rounds as the thread's mode says; `operands`: each with its type.
   Value Instruction(const char* name, const std::vector<std::pair<std::string, std::string>>& operands);
   /// Operations on vectors of int32, which hold the bits of floats.

@@ -42,6 +42,20 @@ Expr ZeroPoints(NodeContext& node, size_t i, int64_t rows, int64_t blocks, int64
   return node.Cast(Slice(node, zeros, 1, 0, blocks), dtype);
 }
 
+bool IsKnown(const Expr& expr) { return As<ConstantNode>(expr) != nullptr; }
+
+/// A [.., K] times weights [N, K] that stay packed as [N, blocks, bytes].
+Expr PackedProduct(NodeContext& node, const Expr& bytes, const Expr& scales, const Expr& zeros, int64_t bits,
+                   int64_t block) {
+  Sizes shape = node.SizesOf(node.Input(0));
+  const SymbolicSize rows = Sizes(shape.begin(), shape.end() - 1).Product();
+  std::vector<Expr> args{node.Reshape(node.Input(0), {rows, shape.back()}), bytes, scales};
+  if (zeros) args.push_back(zeros);
+  const Expr product = node.Op("qnn.matmul_nbits", args, {{"bits", bits}, {"block_size", block}});
+  shape.back() = node.ShapeOf(bytes)[0];
+  return node.Reshape(product, shape);
+}
+
 /// A [.., K] times weights [N, K] that lie as [N, blocks, bytes].
 Results ConvertMatMulNBits(NodeContext& node) {
   if (node.Int("weight_prepacked", 0) != 0) node.Unsupported("weights that lie as one GPU wants them");
@@ -56,14 +70,23 @@ Results ConvertMatMulNBits(NodeContext& node) {
   }
   const DataType dtype = node.TypeOf(node.Input(0)).dtype();
   const Expr bytes = node.Reshape(node.Input(1), {columns, blocks, block * bits / 8});
+  const auto with_bias = [&](const Expr& product) {
+    return node.HasInput(5) ? node.Op("add", {product, node.Input(5)}) : product;
+  };
+  if (IsKnown(node.Input(1)) && IsKnown(node.Input(2)) && (!node.HasInput(3) || IsKnown(node.Input(3)))) {
+    const bool is_float = node.HasInput(3) && node.TypeOf(node.Input(3)).dtype().is_floating();
+    const Expr zeros =
+        node.HasInput(3) ? ZeroPoints(node, 3, columns, blocks, bits, is_float ? dtype : kUInt8) : nullptr;
+    const Expr scales = node.Reshape(node.Input(2), {columns, blocks});
+    return {with_bias(PackedProduct(node, bytes, scales, zeros, bits, block))};
+  }
   const Expr numbers = node.Cast(Unpacked(node, bytes, bits), dtype);
   const auto per_block = [&](const Expr& x) { return node.Rank(x) == 0 ? x : node.Reshape(x, {columns, blocks, 1}); };
   const Expr zeros = ZeroPoints(node, 3, columns, blocks, bits, dtype);
   const Expr shifted = node.Op("subtract", {numbers, per_block(zeros)});
   const Expr weights = node.Op("multiply", {shifted, per_block(node.Cast(node.Input(2), dtype))});
   const Expr matrix = Slice(node, node.Reshape(weights, {columns, blocks * block}), 1, 0, features);
-  const Expr product = MultiplyMatrices(node, node.Input(0), Transpose(node, matrix, {1, 0}));
-  return {node.HasInput(5) ? node.Op("add", {product, node.Input(5)}) : product};
+  return {with_bias(MultiplyMatrices(node, node.Input(0), Transpose(node, matrix, {1, 0})))};
 }
 
 /// Rows of a table of quantised numbers, dequantised after they were taken.
