@@ -101,11 +101,16 @@ def group_query_attention(r: Random) -> Case:
         inputs = [r.floats(b, s, (heads + 2 * key_heads) * d), None, None]
     else:
         inputs = [r.floats(b, s, heads * d), r.floats(b, s, key_heads * d), r.floats(b, s, key_heads * d)]
-    buffer = past if r.flag() else past + 4
-    inputs += [r.floats(b, key_heads, buffer, d), r.floats(b, key_heads, buffer, d)] if past else [None, None]
+    buffer = r.choice([past, total, past + 4])
     lengths = np.full(b, total, np.int32)
     if past and b > 1:
         lengths[0] = s + r.size(0, past)
+    kept = np.arange(buffer)[None, :] < (lengths - s)[:, None]
+    kept = (
+        kept[:, None, :, None] if buffer == total else np.ones(1)
+    )  # where there is room, nothing is behind the tokens
+    pasts = [(r.floats(b, key_heads, buffer, d) * kept).astype(np.float32) for _ in range(2)]
+    inputs += pasts if past else [None, None]
     inputs += [(lengths - 1).astype(np.int32), np.array(total, np.int32)]
     cosines, sines = angles(r, 16, d // 2)
     inputs += [cosines, sines] if rotary else [None, None]

@@ -318,11 +318,17 @@ class GroupQuery {
     k_ = Rotate(node_, k_, cosines, sines, half, interleaved);
   }
 
-  /// The buffer of input `past` with `added` [B, K, S, D] behind what each batch has, zeros behind that.
+  /// The buffer of input `past` with `added` [B, K, S, D] behind what each batch has. Behind that are zeros, or, if the
+  /// buffer has room for all tokens, what was there.
   Expr Kept(size_t past, const Expr& added) {
     if (!node_.HasInput(past)) return added;
     const Expr buffer = node_.Input(past);
     const Sizes shape = node_.SizesOf(buffer);
+    if (shape[2] == total_) {
+      const Expr rows = node_.Op("add", {Positions(node_, queries_, 2), before_});
+      return node_.Op("scatter_elements", {buffer, node_.BroadcastTo(rows, node_.SizesOf(added)), added},
+                      {{"axis", 2}});
+    }
     const SymbolicSize length = SymbolicSize::Maximum(total_, shape[2]);
     const Sizes zero_shape{shape[0], shape[1], 1, shape[3]};
     const Expr zeros = node_.Full(MakeScalar(0, node_.TypeOf(buffer).dtype()), zero_shape);
