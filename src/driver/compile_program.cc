@@ -108,8 +108,10 @@ void Check(const ProgramSource& source, const vm::Executable& program, const std
            const CompileOptions& options, CompileReport& report) {
   constexpr auto kLongestSilence = std::chrono::seconds(60);
   if (options.progress != nullptr) options.progress->Phase("check");
-  ProgramCheckOptions checking{
-      .num_threads = report.num_threads, .limits = {.timeout = kLongestSilence}, .bind = source.bind};
+  ProgramCheckOptions checking{.num_threads = report.num_threads,
+                               .limits = {.timeout = kLongestSilence},
+                               .bind = source.bind,
+                               .max_error = options.max_error};
   for (const NamedSizes& named : source.sizes) {
     checking.shapes.push_back(named.shapes);
     report.searched_sizes.push_back(named.text);

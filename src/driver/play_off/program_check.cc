@@ -2,6 +2,7 @@
 #include "driver/play_off/program_check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -92,15 +93,35 @@ std::vector<Shape> ShapesOf(const Function& function, const SizeOf& size_of) {
   return shapes;
 }
 
+std::string ShapeText(const Shape& shape) {
+  return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, "x"));
+}
+
+/// The dimensions that have names, and the shapes of inputs that are open otherwise; of all inputs if none is open.
 std::string SizesText(const Function& function, const std::vector<Shape>& shapes) {
-  std::string text;
+  const NamedDimensions dimensions = DimensionsOf(function);
+  std::vector<std::string> open, all;
+  const auto add = [&](const std::string& text) {
+    if (std::ranges::find(open, text) == open.end()) open.push_back(text);
+  };
   for (size_t i = 0; i < shapes.size(); ++i) {
-    std::string shape;
-    for (const int64_t size : shapes[i]) shape += (shape.empty() ? "" : "x") + std::to_string(size);
-    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", function->params()[i]->name(),
-                        shape.empty() ? "scalar" : shape);
+    const Var& param = function->params()[i];
+    all.push_back(fmt::format("{}={}", param->name(), ShapeText(shapes[i])));
+    std::vector<std::string> named;
+    bool have_names = true;
+    for (size_t axis = 0; axis < shapes[i].size(); ++axis) {
+      if (!TypeOfParameter(param)->shape()[axis].is_any()) continue;
+      const std::string name = dimensions.NameOf(i, axis);
+      have_names = have_names && name != fmt::format("{}[{}]", param->name(), axis);
+      named.push_back(fmt::format("{}={}", name, shapes[i][axis]));
+    }
+    if (have_names) {
+      std::ranges::for_each(named, add);
+    } else {
+      add(all.back());
+    }
   }
-  return text.empty() ? "no inputs" : text;
+  return all.empty() ? "no inputs" : fmt::format("{}", fmt::join(open.empty() ? all : open, ", "));
 }
 
 /// One run to make: at these shapes, on random inputs or given ones.
@@ -192,7 +213,8 @@ class Child {
       return outcome;
     }
     for (size_t i = 0; i < actual.size(); ++i) {
-      const Comparison comparison = reference.Compare(i, actual[i]);
+      const Comparison comparison = options_.max_error ? reference.CompareWithin(i, actual[i], *options_.max_error)
+                                                       : reference.Compare(i, actual[i]);
       outcome.error = std::max(outcome.error, comparison.max_relative_error);
       if (comparison.agrees) continue;
       outcome.reason = fmt::format("result {} is wrong, {}", NameOfResult(i), comparison.difference);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct ProgramCheckOptions {
   BindShapes bind;
   /// Shapes for random inputs beside those that are tried anyway, each of all parameters, in order.
   std::vector<std::vector<Shape>> shapes;
+  /// How far results may be off, relative to the largest of each; nothing: by what rounding leaves open.
+  std::optional<double> max_error;
   /// Inputs to run the program on beside random ones, each in the order of the parameters.
   std::vector<std::vector<Tensor>> inputs;
 };

@@ -186,6 +186,11 @@ Comparison Reference::Compare(size_t index, const Tensor& given, const Tolerance
   return comparison;
 }
 
+Comparison Reference::CompareWithin(size_t index, const Tensor& actual, double share) const {
+  const Comparison comparison = collage::Compare(actual, results()[index], ShareOfLargest(results()[index], share));
+  return comparison.agrees || !state_->options.only_finite ? comparison : Compare(index, actual, kBFloat16);
+}
+
 Deviation Reference::Open(size_t index, std::optional<DataType> computed_in) const {
   if (!state_->evaluate) return {};
   OpenResults& open = OpenIn(computed_in);

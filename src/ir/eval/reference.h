@@ -74,6 +74,10 @@ class Reference {
   Comparison Compare(size_t index, const Tensor& actual, const Tolerance& tolerance,
                      std::optional<DataType> computed_in = {}) const;
 
+  /// Compares what may be off by `share` of the largest element, as lower precision is; of inputs of all sizes, where
+  /// it may lose more, by what bfloat16 leaves open.
+  Comparison CompareWithin(size_t index, const Tensor& actual, double share) const;
+
   /// The deviation of result `index` that rounding explains: the largest of each statistic over four evaluations.
   Deviation Open(size_t index, std::optional<DataType> computed_in = {}) const;
 
