@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "collage/compile.h"
 #include "collage/runtime/executable.h"
@@ -13,6 +14,7 @@
 #include "command.h"
 #include "compile_options.h"
 #include "cost/measure/timing.h"
+#include "decode.h"
 #include "runtime/random_inputs.h"
 #include "support/file.h"
 
@@ -25,6 +27,8 @@ struct Arguments {
   SettingTexts settings;  ///< of the model
   std::string toolchains;
   std::string seconds = "5";
+  int decode = 0;
+  std::optional<int> prompt;
   bool steps = false;
   bool json = false;
 };
@@ -206,7 +210,21 @@ std::vector<Subject> SubjectsOf(const Arguments& arguments) {
   return subjects;
 }
 
+void RunDecoders(const Arguments& arguments) {
+  const bool has_sizes =
+      !OptionsFrom(arguments.settings).shapes.empty() || !OptionsFrom(arguments.settings).dims.empty();
+  if (has_sizes || !arguments.model.empty() || arguments.steps) {
+    throw Error(ErrorCategory::kInput, "--decode times executables whose sizes the prompt decides", "",
+                "leave out --model, --steps, --shape and --dim");
+  }
+  DecodeArguments of{arguments.executables, arguments.decode};
+  if (arguments.prompt) of.prompt = *arguments.prompt;
+  PrintReport(DecodeFacts(of), arguments.json);
+}
+
 void Run(const Arguments& arguments) {
+  if (arguments.decode > 0) return RunDecoders(arguments);
+  if (arguments.prompt) throw Error(ErrorCategory::kInput, "only decoders have a prompt", "--prompt", "give --decode");
   const std::vector<Subject> subjects = SubjectsOf(arguments);
   std::vector<std::function<void()>> runs;
   for (const Subject& subject : subjects) {
@@ -254,6 +272,12 @@ void AddBenchmarkCommand(CLI::App& app) {
   command->add_option("--toolchains", arguments->toolchains,
                       "With --model: only these toolchains, separated by commas (default: all)");
   command->add_option("--seconds", arguments->seconds, "Approximate time to run, in seconds (default: 5)");
+  command
+      ->add_option("--decode", arguments->decode,
+                   "Programs are decoders: run a prompt, and then so many tokens one by one")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--prompt", arguments->prompt, "With --decode: tokens of the prompt (default: 128)")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--steps", arguments->steps, "Also print the time of every step");
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });
