@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""decoding.py: times a text model that decodes token by token, beside ONNX Runtime on the same file.
+"""decoding.py: times a text model that decodes token by token, beside ONNX Runtime and OpenVINO on the same file.
 
-    .venv/bin/python benchmarks/decoding.py [--bits 4] [--layers 24] [--threads 1] [--prompt 128] [--tokens 64] [--rounds 3] [--out FILE]
+    .venv/bin/python benchmarks/decoding.py [--bits 4] [--layers 24] [--threads 1] [--prompt 128] [--tokens 64] [--rounds 3]
+                                            [--out FILE]
 
 The model is that of tools/models/decoder.py, with a buffer for all tokens. Collage compiles plans for the prompt and for single
 tokens, with data as floats and, for packed weights, rounded to 8 bits (`--precision any --max-error 0.05`). ONNX Runtime writes
 keys and values into the buffer in place, with products as the file says and with `accuracy_level` 4, which rounds data to 8 bits as
-well. Programs take turns, --rounds times each; a row has the medians of all rounds, and the bytes of weights that a token reads by
-its time, as a share of what `bench_machine` reads from memory. Nothing else should run meanwhile.
+well. OpenVINO keeps them as states; by default it computes in bfloat16, and rounds data of such products to 8 bits, where that is
+faster. Programs take turns, --rounds times each; a row has the medians of all rounds, and the bytes of weights that a token reads
+by its time, as a share of what `bench_machine` reads from memory. Nothing else should run meanwhile.
 """
 
 import argparse
@@ -17,11 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = (
-    "| weights | program | threads | prompt tokens/s | token | tokens/s | to ONNX Runtime | of what memory gives |\n"
+    "| weights | program | threads | prompt tokens/s | token | tokens/s | to the fastest other | of what memory gives |\n"
     "| --- | --- | --- | --- | --- | --- | --- | --- |"
 )
 
@@ -46,20 +50,40 @@ def with_accuracy_level(model: Path, level: int) -> Path:
     return path
 
 
-def run_onnxruntime(arguments: argparse.Namespace) -> None:
-    """Prints seconds of the prompt and of the median token, as JSON: the process that --peer makes."""
+def time_steps(arguments: argparse.Namespace, step: Callable[[list[int], int], Any], start: Callable[[], None]) -> None:
+    """Prints seconds of the prompt and of the median token, as JSON. step(tokens, seen) returns the scores of the last token."""
+
+    def timed(tokens: list[int], seen: int) -> tuple[float, int]:
+        begin = time.perf_counter()
+        scores = step(tokens, seen)
+        return time.perf_counter() - begin, int(scores.argmax())
+
+    prompts = []
+    for _ in range(4):
+        start()
+        prompts.append(timed([i * 7 % 100 for i in range(arguments.prompt)], 0))
+    token, times = prompts[-1][1], []
+    for i in range(arguments.tokens):
+        seconds, token = timed([token], arguments.prompt + i)
+        times.append(seconds)
+    first = statistics.median(seconds for seconds, _ in prompts[1:])
+    print(json.dumps({"first_token_seconds": first, "token_seconds": statistics.median(times)}))
+
+
+def run_onnxruntime(arguments: argparse.Namespace, model: str) -> None:
+    """Keys and values are one buffer, which each run writes in place."""
     import numpy as np
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = arguments.threads
-    session = onnxruntime.InferenceSession(arguments.peer, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     room = arguments.prompt + arguments.tokens
     pasts = [one for one in session.get_inputs() if one.name.startswith("past")]
     zeros = np.zeros((1, pasts[0].shape[1], room, pasts[0].shape[3]), np.float32)
     buffers = {one.name: onnxruntime.OrtValue.ortvalue_from_numpy(zeros) for one in pasts}
 
-    def step(tokens: list[int], seen: int) -> tuple[float, int]:
+    def step(tokens: list[int], seen: int) -> Any:
         binding = session.io_binding()
         binding.bind_cpu_input("input_ids", np.array([tokens]))
         binding.bind_cpu_input("attention_mask", (np.arange(room) < seen + len(tokens)).astype(np.int64)[None])
@@ -67,18 +91,42 @@ def run_onnxruntime(arguments: argparse.Namespace) -> None:
             binding.bind_ortvalue_input(name, buffer)
             binding.bind_ortvalue_output(name.replace("past_key_values", "present"), buffer)
         binding.bind_output("logits", "cpu")
-        start = time.perf_counter()
         session.run_with_iobinding(binding)
-        seconds = time.perf_counter() - start
-        return seconds, int(binding.copy_outputs_to_cpu()[0][0, -1].argmax())
+        return binding.copy_outputs_to_cpu()[0][0, -1]
 
-    prompts = [step([i * 7 % 100 for i in range(arguments.prompt)], 0) for _ in range(4)]
-    token, times = prompts[-1][1], []
-    for i in range(arguments.tokens):
-        seconds, token = step([token], arguments.prompt + i)
-        times.append(seconds)
-    first = statistics.median(seconds for seconds, _ in prompts[1:])
-    print(json.dumps({"first_token_seconds": first, "token_seconds": statistics.median(times)}))
+    time_steps(arguments, step, lambda: None)
+
+
+def run_openvino(arguments: argparse.Namespace, model: str, settings: dict[str, str]) -> None:
+    """Keys and values are states of the model, which OpenVINO keeps itself."""
+    import numpy as np
+    import openvino
+    from openvino._offline_transformations import apply_make_stateful_transformation
+
+    core = openvino.Core()
+    read = core.read_model(model)
+    names = [one.get_any_name() for one in read.inputs]
+    read.reshape({one.get_any_name(): openvino.PartialShape([1, *list(one.partial_shape)[1:]]) for one in read.inputs})
+    states = {name: name.replace("past_key_values", "present") for name in names if name.startswith("past")}
+    apply_make_stateful_transformation(read, states)
+    settings = {"INFERENCE_NUM_THREADS": str(arguments.threads), "PERFORMANCE_HINT": "LATENCY", **settings}
+    request = core.compile_model(read, "CPU", settings).create_infer_request()
+
+    def step(tokens: list[int], seen: int) -> Any:
+        inputs = {"input_ids": np.array([tokens]), "attention_mask": np.ones((1, seen + len(tokens)), np.int64)}
+        return request.infer(inputs)["logits"][0, -1]
+
+    time_steps(arguments, step, request.reset_state)
+
+
+def run_peer(arguments: argparse.Namespace) -> None:
+    """What the process that --peer makes does."""
+    engine, model = arguments.peer
+    exact = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+    if engine.startswith("ONNX Runtime"):
+        run_onnxruntime(arguments, model)
+    else:
+        run_openvino(arguments, model, exact if engine == "OpenVINO, floats" else {})
 
 
 def compile_both(arguments: argparse.Namespace, collage: str, model: Path, folder: Path) -> dict[str, Path]:
@@ -115,10 +163,10 @@ def main() -> int:
     parser.add_argument("--budget", default="60s", help="of each of Collage's compilations")
     parser.add_argument("--build", default=str(ROOT / "build/dev"))
     parser.add_argument("--out", help="also append the rows to this file")
-    parser.add_argument("--peer", help=argparse.SUPPRESS)
+    parser.add_argument("--peer", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.peer:
-        run_onnxruntime(arguments)
+        run_peer(arguments)
         return 0
     sizes = [f"--{name}={getattr(arguments, name)}" for name in ("threads", "prompt", "tokens")]
     collage = str(Path(arguments.build) / "bin/collage")
@@ -128,7 +176,7 @@ def main() -> int:
         maker = str(ROOT / "tools/models/decoder.py")
         run([sys.executable, maker, str(model), f"--layers={arguments.layers}", f"--bits={arguments.bits}"])
         files = compile_both(arguments, collage, model, folder)
-        peers = {"ONNX Runtime": model}
+        peers = {"ONNX Runtime, floats": model, "OpenVINO, floats": model, "OpenVINO, its default": model}
         if arguments.bits < 32:
             peers["ONNX Runtime, 8-bit data"] = with_accuracy_level(model, 4)
         times: dict[str, list[dict[str, float]]] = {one: [] for one in [*files, *peers]}
@@ -137,7 +185,7 @@ def main() -> int:
             for one, file in files.items():
                 times[one] += json.loads(run([collage, "benchmark", str(file), *decode]))["decoders"]
             for one, file in peers.items():
-                times[one].append(json.loads(run([sys.executable, __file__, "--peer", str(file), *sizes])))
+                times[one].append(json.loads(run([sys.executable, __file__, "--peer", one, str(file), *sizes])))
         machine = json.loads(run([str(Path(arguments.build) / "bin/bench_machine"), str(arguments.threads)]))
         rate = machine["memory_bytes_per_second"]
         needed = weight_bytes(arguments, model)
