@@ -62,7 +62,10 @@ class Decoder:
         if self.bits == 32:
             return self.add("MatMul", [x, self.floats(name + ".weight", depth, columns, scale=scale)], name)
         blocks = -(-depth // self.block)
-        packed = self.rng.integers(0, 256, (columns, blocks, self.block * self.bits // 8), dtype=np.uint8)
+        # Numbers whose mean is the zero point: others would give all results one large part in common.
+        numbers = self.rng.integers(1, 1 << self.bits, (columns, blocks, self.block), dtype=np.uint8)
+        places = np.arange(8 // self.bits, dtype=np.uint8) * self.bits
+        packed = np.bitwise_or.reduce(numbers.reshape(columns, blocks, -1, len(places)) << places, axis=-1)
         step = scale * np.sqrt(12) / 2**self.bits
         steps = (step * self.rng.uniform(0.8, 1.2, columns * blocks)).astype(np.float16).astype(np.float32)
         inputs = [x, self.constant(name + ".packed", packed), self.constant(name + ".scales", steps)]
