@@ -26,6 +26,8 @@
 #include "support/json_reader.h"
 #include "support/machine.h"
 #include "target/annotations.h"
+#include "transform/passes/dynamic/decompose.h"
+#include "transform/passes/dynamic/recurrence.h"
 
 namespace collage {
 namespace {
@@ -94,6 +96,13 @@ void WarnOf(const CompileReport& report, const CompileOptions& options, const Dy
   if (!report.regions.empty() || flags.empty()) return;
   options.progress->Warn(
       fmt::format("{} had no effect: no part of the model has known sizes and enough work", fmt::join(flags, ", ")));
+}
+
+/// `module` with operators for which `for_dynamic_shapes` has kernels in place of some for which it has none.
+IRModule WithKernels(const IRModule& module, const Toolchain* for_dynamic_shapes) {
+  if (for_dynamic_shapes == nullptr) return module;
+  const auto takes = [&](const CallNode& call) { return for_dynamic_shapes->SupportsDynamicShapes(call).ok(); };
+  return DecomposeDynamic(UnrollRecurrence(module, takes), takes);
 }
 
 ProgramRegions RegionsFor(const IRModule& module, const Toolchain* for_dynamic_shapes) {
@@ -239,7 +248,7 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
                              const DynamicShapesOptions& unknown, const ProgramSource& source,
                              const CompileRegion& compile_region) {
   const auto started = std::chrono::steady_clock::now();
-  const ProgramRegions program = RegionsFor(module, unknown.toolchain);
+  const ProgramRegions program = RegionsFor(WithKernels(module, unknown.toolchain), unknown.toolchain);
   std::vector<EvaluatedOperator> evaluated = FindEvaluated(program.module, unknown.toolchain);
   RefuseProducts(evaluated, name, unknown);
   const std::vector<DistinctRegion> regions = Distinct(program);
