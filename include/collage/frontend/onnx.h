@@ -26,7 +26,8 @@ struct ImportOptions {
 
 /// Reads an ONNX model (ai.onnx, opset 7 and newer, local functions and external data included) into a typed module
 /// with one `@main`. Dimensions that neither the model nor the options give become `?`. One that `shapes` gives is
-/// given for all inputs where the model calls it by the same name.
+/// given for all inputs where the model calls it by the same name. They are 1 or more where the model
+/// can be imported for no other sizes, which runs check.
 ///
 /// Whatever follows from constants and shapes is computed while importing, so that shape arithmetic vanishes. Every
 /// expression's span is the name of its ONNX node; `@main` has the attribute `output_names`. Throws kInput for files

@@ -30,8 +30,8 @@ bool IsStandard(const std::string& domain) { return domain.empty() || domain == 
 
 }  // namespace
 
-OnnxGraph::OnnxGraph(const std::filesystem::path& path, const ImportOptions& options)
-    : path_(path), options_(options), reader_(path) {}
+OnnxGraph::OnnxGraph(const std::filesystem::path& path, const ImportOptions& options, int64_t least_size)
+    : path_(path), options_(options), least_size_(least_size), reader_(path) {}
 
 IRModule OnnxGraph::Import() {
   Parse();

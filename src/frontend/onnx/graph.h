@@ -20,9 +20,12 @@ namespace collage {
 /// functions see their own values only.
 class OnnxGraph {
  public:
-  OnnxGraph(const std::filesystem::path& path, const ImportOptions& options);
+  /// `least_size`: of dynamic dimensions for which the options have no range.
+  OnnxGraph(const std::filesystem::path& path, const ImportOptions& options, int64_t least_size = 0);
 
   IRModule Import();
+  /// Whether an input that was imported has a dynamic dimension.
+  bool HasDynamicSizes() const;
   /// Names of inputs that are no initializers.
   std::vector<std::string> InputNames();
 
@@ -76,6 +79,7 @@ class OnnxGraph {
 
   std::filesystem::path path_;
   ImportOptions options_;
+  int64_t least_size_;
   TensorReader reader_;
   SizeTable sizes_;
   std::map<std::string, int64_t> bound_;  ///< names of dimensions that given shapes and sizes bind

@@ -262,7 +262,7 @@ Var OnnxGraph::InputParam(const onnx::ValueInfoProto& input) {
     if (!shape[i].is_any()) continue;
     const auto axis = static_cast<int>(i);
     const std::string name = NameOf(tensor.shape().dim(axis)), place = PlaceText(input, axis);
-    const SizeRange range = GivenRange(input, axis).value_or(SizeRange());
+    const SizeRange range = GivenRange(input, axis).value_or(SizeRange{.low = least_size_});
     if (range != SizeRange()) dimension_ranges_[name.empty() ? place : name] = range;
     dimension_names_.back()[i] = name;
     shape[i] = Dim::Of(name.empty() ? sizes_.Unnamed(place, range) : sizes_.Named(name, range));
@@ -270,6 +270,10 @@ Var OnnxGraph::InputParam(const onnx::ValueInfoProto& input) {
   const Var var = param(std::move(shape));
   sizes_.FoundIn(var);
   return var;
+}
+
+bool OnnxGraph::HasDynamicSizes() const {
+  return std::ranges::any_of(dimension_names_, [](const auto& names) { return !names.empty(); });
 }
 
 }  // namespace collage

@@ -63,7 +63,18 @@ const char* OnnxRefusal(const std::string& op_type) {
 }
 
 IRModule ImportOnnx(const std::filesystem::path& path, const ImportOptions& options) try {
-  return OnnxGraph(path, options).Import();
+  OnnxGraph graph(path, options);
+  try {
+    return graph.Import();
+  } catch (const Error& error) {
+    if (error.category() != ErrorCategory::kUnsupported || !graph.HasDynamicSizes()) throw;
+    // Some arithmetic is one formula for all sizes but 0: (size - 1) / 8, which integers round towards 0.
+    try {
+      return OnnxGraph(path, options, /*least_size=*/1).Import();
+    } catch (const Error&) {  // NOLINT: the first error tells more
+    }
+    throw;
+  }
 } catch (const std::bad_alloc&) {
   throw Error(ErrorCategory::kResource, "there is not enough memory to import the model", path.string());
 }

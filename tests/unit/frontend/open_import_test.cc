@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "collage/frontend/onnx.h"
+#include "collage/ir/named_dimensions.h"
 #include "unit/frontend/model_file.h"
 #include "unit/frontend/open_model_check.h"
 
@@ -123,6 +125,31 @@ TEST(OpenImportTest, AnEighthOfALength) {
   model.Node("Div", {"length", "eight"}, {"eighth"});
   model.Node("Slice", {"x", "zero", "eighth", "axis"}, {"y"});
   Check(model, ForEach({64, 160, 15, 8, 7, 1}, [](int64_t w) { return Shape{1, w}; }));
+}
+
+// As exporters write sizes behind strides: integers round towards 0, so that the formula is another one for size 0.
+TEST(OpenImportTest, SizesOfOneFormulaForAllButNone) {
+  OpenModel model;
+  model.X({"N", "4", "H", "W"}).Number("one", 1).Number("eight", 8).List("two", {2}).List("all", {-1});
+  onnx::NodeProto& pool = model.Node("MaxPool", {"x"}, {"p"});
+  SetInts(pool, "kernel_shape", {1, 1});
+  SetInts(pool, "strides", {8, 8});
+  model.Size("x", 0, "batch");
+  for (const int64_t axis : {2, 3}) {
+    const std::string size = "size" + std::to_string(axis);
+    model.Size("x", axis, size + "_list");
+    model.Node("Squeeze", {size + "_list"}, {size});
+    model.Node("Sub", {size, "one"}, {size + "_last"});
+    model.Node("Div", {size + "_last", "eight"}, {size + "_steps"});
+    model.Node("Add", {size + "_steps", "one"}, {size + "_sum"});
+    model.Node("Reshape", {size + "_sum", "all"}, {size + "_pooled"});
+  }
+  SetInt(model.Node("Concat", {"batch", "two", "two", "size2_pooled", "size3_pooled"}, {"shape"}), "axis", 0);
+  SetInt(model.Node("Reshape", {"p", "shape"}, {"y"}), "allowzero", 1);
+  Check(model, ForEach({160, 8, 17, 1, 9}, [](int64_t size) { return Shape{3, 4, size, 11}; }));
+  const NamedDimensions dimensions(ImportOnnx(model.Write()).main()->attrs(), {"x"});
+  ASSERT_TRUE(dimensions.ranges().contains("H"));
+  EXPECT_EQ(dimensions.ranges().at("H").low, 1) << "runs without rows must be refused";
 }
 
 TEST(OpenImportTest, NoMoreThanALength) {
