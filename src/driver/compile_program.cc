@@ -28,6 +28,7 @@
 #include "target/annotations.h"
 #include "transform/passes/dynamic/decompose.h"
 #include "transform/passes/dynamic/recurrence.h"
+#include "transform/passes/dynamic/widen.h"
 
 namespace collage {
 namespace {
@@ -102,7 +103,7 @@ void WarnOf(const CompileReport& report, const CompileOptions& options, const Dy
 IRModule WithKernels(const IRModule& module, const Toolchain* for_dynamic_shapes) {
   if (for_dynamic_shapes == nullptr) return module;
   const auto takes = [&](const CallNode& call) { return for_dynamic_shapes->SupportsDynamicShapes(call).ok(); };
-  return DecomposeDynamic(UnrollRecurrence(module, takes), takes);
+  return WidenDynamic(DecomposeDynamic(UnrollRecurrence(module, takes), takes), takes);
 }
 
 ProgramRegions RegionsFor(const IRModule& module, const Toolchain* for_dynamic_shapes) {
