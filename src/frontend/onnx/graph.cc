@@ -171,6 +171,12 @@ std::string OnnxGraph::Describe(const onnx::NodeProto& node, size_t i) const {
   return fmt::format("'{}'", name);
 }
 
+std::string OnnxGraph::ConstantHint(const onnx::NodeProto& node, size_t i) const {
+  const std::string& name = node.input(static_cast<int>(i));
+  const bool is_param = std::ranges::any_of(params_, [&](const Var& param) { return param->name() == name; });
+  return is_param ? fmt::format("give the value that it has in every run: --constant {}=VALUE", name) : "";
+}
+
 std::vector<Expr> OnnxGraph::ConvertSubgraph(const onnx::GraphProto& graph, const std::vector<Expr>& inputs) {
   if (static_cast<size_t>(graph.input_size()) != inputs.size()) {
     throw Error(ErrorCategory::kInput, fmt::format("the graph '{}' has {} inputs where {} are wanted", graph.name(),

@@ -37,6 +37,8 @@ class OnnxGraph {
   const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, const std::string& name) const;
   /// Converts a graph that an attribute holds; returns its outputs.
   std::vector<Expr> ConvertSubgraph(const onnx::GraphProto& graph, const std::vector<Expr>& inputs);
+  /// Returns the hint to give a value to input `i` of `node`; empty where that is no input of the model.
+  std::string ConstantHint(const onnx::NodeProto& node, size_t i) const;
   /// "'shape', a model input": what input `i` of `node` is, for messages.
   std::string Describe(const onnx::NodeProto& node, size_t i) const;
 

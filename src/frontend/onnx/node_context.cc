@@ -160,7 +160,11 @@ std::vector<Expr> NodeContext::ConvertAs(const std::string& op, std::vector<Expr
 
 Tensor NodeContext::Constant(size_t i) const {
   const ConstantNode* constant = As<ConstantNode>(Input(i));
-  if (constant == nullptr) Unsupported(fmt::format("input {} ({}) must be constant", i, graph_.Describe(node_, i)));
+  if (constant == nullptr) {
+    throw Error(ErrorCategory::kUnsupported,
+                fmt::format("input {} ({}) must be constant", i, graph_.Describe(node_, i)), {},
+                graph_.ConstantHint(node_, i));
+  }
   return constant->value();
 }
 
