@@ -44,6 +44,7 @@ foreach(toolchain ${toolchains})
   list(APPEND slow_tests conformance.table.${toolchain})
 endforeach()
 foreach(model mnist resnet50 mobilenet_v2 efficientnet_b0 bert_base gpt2 vit_b16 squeezenet yolo lstm_tagger gru_speech
-              resnet3d_18 dcgan bert_base_fp16 classifier survives_being_killed)
+              resnet3d_18 dcgan bert_base_fp16 classifier survives_being_killed
+              any_size.ch_ppocr_mobile_v2.0_cls_infer any_size.silero_vad_v6 any_size.nmp)
   list(APPEND slow_tests models.${model})
 endforeach()
