@@ -10,6 +10,7 @@
 #include "collage/runtime/executable.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
+#include "collage/vm/vm.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -181,7 +182,7 @@ void BindRuntime(nb::module_& m) {
       "verify",
       [](const std::filesystem::path& path) {
         nb::gil_scoped_release release;
-        Executable::Verify(path);
+        vm::Executable::IsBytecode(path) ? vm::Executable::Load(path).CheckConstants() : Executable::Verify(path);
       },
       "path"_a, "Checks all checksums of an executable's file; raises CorruptError.");
   nb::class_<Instance>(

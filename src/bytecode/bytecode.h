@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,10 @@
 #include "collage/ir/value.h"
 #include "collage/runtime/executable.h"
 #include "collage/runtime/tensor.h"
+
+namespace collage {
+class LazyPieces;  // runtime/plan/piece_file.h
+}
 
 namespace collage::vm {
 
@@ -113,6 +118,12 @@ struct Program {
   std::vector<DynamicKernel> dynamic_kernels;
   IRModule types;  ///< data types alone
   std::vector<Constructor> constructors;
+  std::string file;                          ///< the file that it was loaded from; empty for one made in memory
+  std::shared_ptr<const LazyPieces> pieces;  ///< constants in the file; null as above
+
+  /// Throws kCorrupt unless the bytes of `constant`, one of these or of a kernel's, are those that were written. They
+  /// are read the first time that somebody asks. Thread-safe.
+  void CheckConstant(const Tensor& constant) const;
 };
 
 std::string Disassemble(const Program& program);

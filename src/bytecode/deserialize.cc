@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "bytecode/bytecode.h"
@@ -14,11 +15,15 @@
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
+#include "runtime/plan/executable_state.h"
 #include "runtime/plan/kernel_signature.h"
-#include "support/checksum.h"
+#include "runtime/plan/plan_json.h"
+#include "support/file.h"
 
 namespace collage::vm {
 namespace {
+
+using Json = nlohmann::json;
 
 class Reader {
  public:
@@ -94,15 +99,60 @@ std::pair<DataType, Shape> ReadTensorType(Reader& in) {
   return {DataType::FromString(dtype), std::move(shape)};
 }
 
-Tensor ReadTensor(Reader& in) {
-  auto [dtype, shape] = ReadTensorType(in);
-  const std::string_view data = in.Text();
-  const std::optional<size_t> bytes = CheckedBytes(shape, dtype);
-  if (!bytes || *bytes != data.size()) in.Fail("a constant of a wrong size");
-  Tensor tensor = Tensor::Empty(std::move(shape), dtype);
-  std::memcpy(tensor.raw(), data.data(), data.size());
-  return tensor;
+Tensor ReadTensor(const Json& json, ExecutableSource& source, uint64_t& checksum) {
+  const Piece piece = source.reader.Read(json.at("place"));
+  Shape shape = ShapeFrom(json.at("shape"));
+  const DataType dtype = DTypeFrom(json.at("dtype"), "a constant");
+  if (CheckedBytes(shape, dtype) != piece.bytes.size()) {
+    throw Error(ErrorCategory::kCorrupt, "a constant of a wrong size");
+  }
+  source.pieces->Note(piece);
+  checksum = piece.checksum;
+  return Tensor::View(std::move(shape), dtype, piece.bytes.data(), source.owner);
 }
+
+/// Constants, code and kernels that bytecode refers to.
+class References {
+ public:
+  /// Code is checked, constants are not yet. `index` must outlive it.
+  References(const Json& index, ExecutableSource& source) : source_(source), kernels_(index.at("kernels")) {
+    for (const Json& constant : index.at("constants")) {
+      Constant& one = constants_.emplace_back();
+      one.tensor = ReadTensor(constant, source, one.checksum);
+    }
+    for (const Json& place : index.at("code")) {
+      code_.push_back(source.reader.Read(place));
+      if (!code_.back().IsRight()) throw Error(ErrorCategory::kCorrupt, "machine code has a wrong checksum");
+    }
+    if (!kernels_.is_array()) throw Error(ErrorCategory::kCorrupt, "the kernels are no list");
+  }
+
+  struct Constant {
+    Tensor tensor;
+    uint64_t checksum = 0;
+  };
+  const Constant& ReadConstant(Reader& in) const { return At(in, constants_, "constant"); }
+  std::span<const std::byte> ReadCode(Reader& in) const { return At(in, code_, "piece of code").bytes; }
+  collage::Executable NextKernel(Reader& in) {
+    if (next_kernel_ >= kernels_.size()) in.Fail("a kernel is missing");
+    return RestoreExecutable(kernels_[next_kernel_++], source_);
+  }
+  bool has_kernels_left() const { return next_kernel_ < kernels_.size(); }
+
+ private:
+  template <typename T>
+  static const T& At(Reader& in, const std::vector<T>& all, const char* what) {
+    const int64_t number = in.Int();
+    if (number < 0 || static_cast<uint64_t>(number) >= all.size()) in.Fail(fmt::format("there is no such {}", what));
+    return all[static_cast<size_t>(number)];
+  }
+
+  ExecutableSource& source_;
+  const Json& kernels_;
+  size_t next_kernel_ = 0;
+  std::vector<Constant> constants_;
+  std::vector<Piece> code_;
+};
 
 VmFunction ReadFunction(Reader& in) {
   VmFunction function;
@@ -141,13 +191,6 @@ OpCallEntry ReadOpCall(Reader& in) {
   }
 }
 
-KernelFunction ReadKernel(Reader& in, Type result) {
-  std::string name(in.Text());
-  const std::string_view file = in.Text();
-  return {std::move(name), collage::Executable::FromBytes(std::as_bytes(std::span(file)), in.name()),
-          std::move(result)};
-}
-
 DynamicSizes ReadSizes(Reader& in) {
   using Step = DynamicSizes::Step;
   DynamicSizes sizes;
@@ -183,13 +226,18 @@ DynamicSizes ReadSizes(Reader& in) {
   return sizes;
 }
 
-std::vector<Tensor> ReadTensors(Reader& in) {
+/// Sets `checksums` to those of the tensors.
+std::vector<Tensor> ReadTensors(Reader& in, const References& references, std::vector<uint64_t>& checksums) {
   std::vector<Tensor> tensors;
-  for (size_t count = in.Count(); count > 0; --count) tensors.push_back(ReadTensor(in));
+  for (size_t count = in.Count(); count > 0; --count) {
+    const References::Constant& constant = references.ReadConstant(in);
+    tensors.push_back(constant.tensor);
+    checksums.push_back(constant.checksum);
+  }
   return tensors;
 }
 
-DynamicKernel ReadDynamicKernel(Reader& in, const std::vector<Var>& params) {
+DynamicKernel ReadDynamicKernel(Reader& in, const std::vector<Var>& params, const References& references) {
   DynamicKernel kernel;
   kernel.name = in.Text();
   for (const Var& param : params) {
@@ -197,23 +245,24 @@ DynamicKernel ReadDynamicKernel(Reader& in, const std::vector<Var>& params) {
     const Type& type = kernel.params.back();
     if (type == nullptr || AsTensorType(type) == nullptr) in.Fail("a kernel has a parameter that is no tensor");
   }
-  std::vector<uint64_t> signatures;
   kernel.sizes = ReadSizes(in);
+  kernel.num_threads = in.SmallInt();
+  std::vector<uint64_t> constants, step_constants;
+  kernel.constants = ReadTensors(in, references, constants);
+  kernel.step_constants = ReadTensors(in, references, step_constants);
+  std::vector<uint64_t> signatures;
   for (size_t count = in.Count(); count > 0; --count) {
     DynamicKernel::Code& code = kernel.codes.emplace_back();
     code.rows = in.Int();
     code.loader = in.Text();
-    const SealedCode sealed(std::as_bytes(std::span(in.Text())));
+    const SealedCode sealed(references.ReadCode(in));
     code.blob.assign(sealed.code.begin(), sealed.code.end());
     if (sealed.signatures.size() != 1) in.Fail("a kernel's code is for several kernels");
     signatures.push_back(sealed.signatures[0]);
     code.constants = in.Ints();
     code.workspace_bytes = in.Int();
   }
-  kernel.constants = ReadTensors(in);
-  kernel.num_threads = in.SmallInt();
-  kernel.step_constants = ReadTensors(in);
-  const uint64_t expected = SignatureOf(kernel);
+  const uint64_t expected = SignatureOf(kernel, constants, step_constants);
   for (const uint64_t signature : signatures) {
     if (signature != expected) {
       in.Fail(fmt::format("kernel '{}' was compiled for other shapes, constants or workspace than the program gives",
@@ -270,7 +319,7 @@ void SetSignature(const Function& signature, VmFunction& function) {
   for (const Var& param : signature->params()) function.params.push_back(param->type_annotation());
 }
 
-Program ReadProgram(Reader& in) {
+Program ReadProgram(Reader& in, References references) {
   Program program;
   IRModule signatures;
   try {
@@ -285,63 +334,85 @@ Program ReadProgram(Reader& in) {
   };
   for (size_t count = in.Count(); count > 0; --count) program.globals.emplace_back(in.Text());
   for (size_t count = in.Count(); count > 0; --count) program.functions.push_back(ReadFunction(in));
-  for (size_t count = in.Count(); count > 0; --count) program.constants.push_back(ReadTensor(in));
+  for (size_t count = in.Count(); count > 0; --count) program.constants.push_back(references.ReadConstant(in).tensor);
   for (size_t count = in.Count(); count > 0; --count) program.op_calls.push_back(ReadOpCall(in));
   program.constructors = ReadConstructors(in, program);
   for (size_t count = in.Count(); count > 0; --count) {
-    program.kernels.push_back(
-        ReadKernel(in, signature(fmt::format("kernel{}", program.kernels.size()))->result_type()));
+    KernelFunction kernel{.name = std::string(in.Text()), .executable = references.NextKernel(in)};
+    kernel.result = signature(fmt::format("kernel{}", program.kernels.size()))->result_type();
+    program.kernels.push_back(std::move(kernel));
   }
   for (size_t i = 0; i < std::min(program.functions.size(), program.globals.size()); ++i) {
     SetSignature(signature(fmt::format("function{}", i)), program.functions[i]);
   }
   for (size_t count = in.Count(); count > 0; --count) {
     const Function shaped = signature(fmt::format("shaped{}", program.dynamic_kernels.size()));
-    program.dynamic_kernels.push_back(ReadDynamicKernel(in, shaped->params()));
+    program.dynamic_kernels.push_back(ReadDynamicKernel(in, shaped->params(), references));
   }
-  if (!in.IsAtEnd()) in.Fail("the bytecode goes on behind its end");
+  if (!in.IsAtEnd() || references.has_kernels_left()) in.Fail("the bytecode goes on behind its end");
   CheckRegisters(program, in);
   return program;
 }
 
-}  // namespace
+/// Throws kUnavailable for a file of a format before that of pieces.
+void RefuseFormer(std::string_view bytes, const std::string& name) {
+  if (!bytes.starts_with(kFormerMagic) || bytes.size() == kFormerMagic.size()) return;
+  throw Error(ErrorCategory::kUnavailable,
+              fmt::format(fmt::runtime(kProgramFormat.other_version), static_cast<uint8_t>(bytes[kFormerMagic.size()]),
+                          kProgramFormat.version),
+              name, fmt::format("{} with this version", kProgramFormat.remedy));
+}
 
-Executable Executable::Deserialize(std::string_view bytes, const std::string& name) {
-  const auto fail = [&](ErrorCategory category, const std::string& message, const char* hint) {
-    throw Error(category, message, name, hint);
-  };
-  constexpr const char* kAgain = "compile the program again";
-  if (!bytes.starts_with(kMagic)) fail(ErrorCategory::kCorrupt, "this is no bytecode", "");
-  int64_t checksum = 0;
-  if (bytes.size() < kHeader.size() + sizeof checksum) {
-    fail(ErrorCategory::kCorrupt, "the bytecode is truncated", kAgain);
-  }
-  std::memcpy(&checksum, bytes.data() + bytes.size() - sizeof checksum, sizeof checksum);
-  bytes.remove_suffix(sizeof checksum);
-  const auto fits = [&](std::string_view all) {
-    return Checksum(all.data(), all.size()) == static_cast<uint64_t>(checksum);
-  };
-  if (!bytes.starts_with(kHeader)) {
-    std::string ours(bytes);  // a damaged version is no other version
-    ours[kVersionAt] = kHeader[kVersionAt];
-    if (fits(ours)) fail(ErrorCategory::kCorrupt, "the checksum does not fit", kAgain);
-    fail(ErrorCategory::kUnavailable,
-         fmt::format("the bytecode has format {}, this Collage reads {}", static_cast<uint8_t>(bytes[kVersionAt]),
-                     static_cast<int>(kHeader[kVersionAt])),
-         "compile the program again with this version");
-  }
-  if (!fits(bytes)) fail(ErrorCategory::kCorrupt, "the checksum does not fit", kAgain);
-  Reader in(bytes.substr(kHeader.size()), name);
-  Program program;
+Program ReadProgramFile(std::span<std::byte> bytes, std::shared_ptr<void> owner, const std::string& name) {
+  RefuseFormer({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name);
+  const PieceFile file = ReadPieceFile(bytes, kProgramFormat, name);
+  ExecutableSource source{PieceReader(file.pieces), std::make_shared<LazyPieces>(), std::move(owner), name};
   try {
-    program = ReadProgram(in);
+    const Piece bytecode = source.reader.Read(file.index.at("bytecode"));
+    if (!bytecode.IsRight()) kProgramFormat.Damaged("its instructions have a wrong checksum", name);
+    Reader in({reinterpret_cast<const char*>(bytecode.bytes.data()), bytecode.bytes.size()}, name);
+    Program program = ReadProgram(in, References(file.index, source));
+    program.file = name;
+    program.pieces = std::move(source.pieces);
+    return program;
+  } catch (const Json::exception& error) {
+    kProgramFormat.Damaged(error.what(), name);
   } catch (const Error& error) {
     if (!error.where().empty()) throw;
+    if (error.category() == ErrorCategory::kCorrupt) kProgramFormat.Damaged(error.message(), name);
     throw Error(error.category(), error.message(), name, error.hint());
   }
-  Verify(program, name);
+}
+
+}  // namespace
+
+void Program::CheckConstant(const Tensor& constant) const {
+  if (pieces == nullptr || pieces->IsRight(constant.raw())) return;
+  kProgramFormat.Damaged("a constant has a wrong checksum", file);
+}
+
+Executable Executable::Deserialize(std::span<std::byte> bytes, std::shared_ptr<void> owner, const std::string& name) {
+  Program program = ReadProgramFile(bytes, std::move(owner), name);
+  vm::Verify(program, name);
   for (VmFunction& function : program.functions) FindDeadRegisters(&function);
   return Executable(std::make_shared<const Program>(std::move(program)));
+}
+
+Executable Executable::Deserialize(std::string_view bytes, const std::string& name) {
+  // Aligned as a mapped file is, since constants are read where they lie.
+  const Tensor copy = Tensor::Empty({static_cast<int64_t>(bytes.size())}, kUInt8);
+  if (!bytes.empty()) std::memcpy(copy.raw(), bytes.data(), bytes.size());
+  return Deserialize({copy.data<std::byte>(), bytes.size()}, std::make_shared<Tensor>(copy), name);
+}
+
+Executable Executable::Load(const std::filesystem::path& path) {
+  const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
+  return Deserialize(file->bytes(), file, path.string());
+}
+
+void Executable::CheckConstants() const {
+  if (program_->pieces == nullptr || program_->pieces->AreRight()) return;
+  kProgramFormat.Damaged("a constant has a wrong checksum", program_->file);
 }
 
 }  // namespace collage::vm

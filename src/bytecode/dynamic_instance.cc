@@ -19,7 +19,8 @@ namespace {
 
 }  // namespace
 
-DynamicInstance::DynamicInstance(const DynamicKernel& kernel) : kernel_(kernel) {
+DynamicInstance::DynamicInstance(const Program& program, const DynamicKernel& kernel)
+    : program_(program), kernel_(kernel) {
   SetNumThreads(std::max(kernel.num_threads, 1));
   for (const DynamicKernel::Code& code : kernel.codes) {
     LoadedCode& loaded = codes_.emplace_back();
@@ -31,6 +32,7 @@ DynamicInstance::DynamicInstance(const DynamicKernel& kernel) : kernel_(kernel) 
 
 Kernel& DynamicInstance::Load(LoadedCode& code) const {
   if (code.kernel == nullptr) {
+    for (const Tensor& constant : code.constants) program_.CheckConstant(constant);
     code.workspace = Tensor::Empty({code.code->workspace_bytes}, kUInt8);
     code.kernel = GetKernelLoader(code.code->loader).Load({code.code->blob, code.constants, kernel_.num_threads});
   }
@@ -80,7 +82,12 @@ Value DynamicInstance::Evaluate(const std::vector<Value>& args) const {
     for (const int arg : step.args) own.push_back(values[static_cast<size_t>(arg)]);
     switch (step.kind) {
       case Step::kParameter: values.push_back(args.at(values.size())); break;
-      case Step::kConstant: values.emplace_back(kernel_.step_constants.at(constants++)); break;
+      case Step::kConstant: {
+        const Tensor& constant = kernel_.step_constants.at(constants++);
+        program_.CheckConstant(constant);
+        values.emplace_back(constant);
+        break;
+      }
       case Step::kCall: values.push_back(ApplyOp(*step.op, step.attrs, own)); break;
       case Step::kTuple: values.push_back(Value::Tuple(std::move(own))); break;
       case Step::kField: {

@@ -15,8 +15,8 @@ namespace collage::vm {
 /// Results of shape inference are kept for the latest few sets of shapes. Not thread-safe.
 class DynamicInstance {
  public:
-  /// `kernel` must outlive it.
-  explicit DynamicInstance(const DynamicKernel& kernel);
+  /// `program`, which `kernel` is of, must outlive it.
+  DynamicInstance(const Program& program, const DynamicKernel& kernel);
 
   /// Results are in memory of `pool`. Throws kInput where shapes do not fit each other.
   Value Run(const std::vector<Value>& args, TensorPool& pool);
@@ -45,6 +45,7 @@ class DynamicInstance {
 
   static constexpr size_t kMostKnown = 8;
 
+  const Program& program_;
   const DynamicKernel& kernel_;
   std::vector<LoadedCode> codes_;
   std::vector<Shapes> known_;

@@ -1,21 +1,44 @@
 // file_format.h: what writing programs to files and reading them share.
 //
-//   "CLGVM", two zeros, the version   little-endian integers of 64 bits, texts and blobs with their length before them
-//   signatures                        types travel as Relay text, in the signatures of functions
-//   globals, functions, constants, operators, constructors, kernels (whole executables), kernels that are told shapes
-//   the checksum of all before it
+//   pieces   bytecode, constants, and code with what it was compiled for (runtime/plan/kernel_signature.h): equal ones
+//            once, whatever refers to them, so that functions for several sizes share the weights of a model
+//   index    {"bytecode": PLACE, "constants": [{"shape", "dtype", "place"}, …], "code": [PLACE, …],
+//             "kernels": [the index of an executable, …]}
+//
+// The bytecode has little-endian integers of 64 bits, and texts with their length before them: signatures (types travel
+// as Relay text, in the signatures of functions), globals, functions, constants, operators, constructors, kernels
+// (whole executables) and kernels that are told shapes. It refers to constants and code by their number in the index.
+//
+// The index, bytecode and code are checked when a file is loaded, a constant when it is first used.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "bytecode/bytecode.h"
+#include "runtime/plan/piece_file.h"
 
 namespace collage::vm {
 
-inline constexpr std::string_view kHeader{"CLGVM\0\0\3", 8};
-inline constexpr std::string_view kMagic = kHeader.substr(0, 7);
-inline constexpr size_t kVersionAt = 7;
+inline constexpr PieceFormat kProgramFormat{
+    .magic = 0x50474c43,  // "CLGP"
+    .version = 4,
+    .index = "index",
+    .other_file = "this is no bytecode",
+    .damaged = "the bytecode is damaged",
+    .truncated = "the bytecode is truncated",
+    .other_version = "the bytecode has format {}, this Collage reads {}",
+    .remedy = "compile the program again",
+};
+inline constexpr std::string_view kProgramMagic = "CLGP";
+/// Formats 1 to 3 began so; their number is the byte behind it.
+inline constexpr std::string_view kFormerMagic{"CLGVM\0\0", 7};
+/// Whether a file that begins so is bytecode, of whatever format.
+inline bool IsProgramFile(std::string_view begin) {
+  return begin.starts_with(kProgramMagic) || begin.starts_with(kFormerMagic);
+}
+
 // Attributes of a function's signature. Parameters have names of their own, as the program's author wrote them: those
 // of the signature, being Relay text, are identifiers.
 inline constexpr const char* kResultNames = "output_names";
@@ -25,8 +48,9 @@ inline constexpr const char* kParameterNames = "input_names";
 enum class AttrTag : int64_t { kNone = 0, kBool = 1, kInt = 2, kDouble = 3, kText = 4, kList = 5 };
 
 /// A digest of the code of `kernel` and of all that it may rely on: the types of its parameters, how its results'
-/// shapes follow from them, constants and workspace; stored beside each piece of code
+/// shapes follow from them, constants, whose checksums are given, and workspace; stored beside each piece of code
 /// (runtime/plan/kernel_signature.h).
-uint64_t SignatureOf(const DynamicKernel& kernel);
+uint64_t SignatureOf(const DynamicKernel& kernel, std::span<const uint64_t> constants,
+                     std::span<const uint64_t> step_constants);
 
 }  // namespace collage::vm

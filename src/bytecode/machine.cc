@@ -52,7 +52,9 @@ struct Machine::State {
       : executable(std::move(program)),
         specialised(FindSpecialised(Code())),
         instances(Code().kernels.size()),
-        shaped(Code().dynamic_kernels.size()) {}
+        shaped(Code().dynamic_kernels.size()) {
+    for (const Tensor& constant : Code().constants) Code().CheckConstant(constant);
+  }
 
   const Program& Code() const { return executable.program(); }
 
@@ -289,7 +291,7 @@ Value Machine::State::RunKernel(const Instruction& instruction) {
 Value Machine::State::RunDynamicKernel(const Instruction& instruction) {
   const auto index = static_cast<size_t>(instruction.index);
   std::unique_ptr<DynamicInstance>& instance = shaped[index];
-  if (!instance) instance = std::make_unique<DynamicInstance>(Code().dynamic_kernels[index]);
+  if (!instance) instance = std::make_unique<DynamicInstance>(Code(), Code().dynamic_kernels[index]);
   try {
     return instance->Run(Registers(instruction.regs), pool);
   } catch (const Error& error) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "bytecode/bytecode.h"
 #include "bytecode/file_format.h"
@@ -12,7 +13,9 @@
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "ir/attr_visitor.h"
+#include "runtime/plan/executable_state.h"
 #include "runtime/plan/kernel_signature.h"
+#include "runtime/plan/plan_json.h"
 #include "support/checksum.h"
 #include "support/file.h"
 
@@ -30,10 +33,51 @@ class Writer {
     Int(static_cast<int64_t>(values.size()));
     for (int value : values) Int(value);
   }
-  std::string& bytes() { return bytes_; }
+  const std::string& bytes() const { return bytes_; }
 
  private:
   std::string bytes_;
+};
+
+/// Writes constants, code and kernels that bytecode refers to, and numbers them.
+class References {
+  using Json = nlohmann::json;
+
+ public:
+  References(const Program& program, PieceWriter& pieces) : program_(program), pieces_(pieces) {}
+
+  struct Reference {
+    int64_t number;
+    uint64_t checksum;
+  };
+  Reference Constant(const Tensor& tensor) {
+    program_.CheckConstant(tensor);  // one of a loaded file that is damaged must not get a checksum that fits
+    Json place = pieces_.Write(tensor.raw(), tensor.size_bytes());
+    const uint64_t checksum = ChecksumFrom(place.at(2));
+    constants_.push_back(
+        {{"shape", tensor.shape()}, {"dtype", tensor.dtype().ToString()}, {"place", std::move(place)}});
+    return {static_cast<int64_t>(constants_.size()) - 1, checksum};
+  }
+  int64_t Code(std::vector<std::byte> sealed) {
+    code_.push_back(pieces_.Write(std::move(sealed)));
+    return static_cast<int64_t>(code_.size()) - 1;
+  }
+  void Kernel(const collage::Executable& executable) { kernels_.push_back(StoreExecutable(executable, pieces_)); }
+
+  /// The index of the file with this `bytecode`, which must outlive the writer of pieces.
+  Json Finish(const std::string& bytecode) {
+    return {{"bytecode", pieces_.Write(bytecode.data(), bytecode.size())},
+            {"constants", std::move(constants_)},
+            {"code", std::move(code_)},
+            {"kernels", std::move(kernels_)}};
+  }
+
+ private:
+  const Program& program_;
+  PieceWriter& pieces_;
+  Json constants_ = Json::array();
+  Json code_ = Json::array();
+  Json kernels_ = Json::array();
 };
 
 struct AttrWriter {
@@ -64,11 +108,6 @@ void Write(Writer& out, DataType dtype, const Shape& shape) {
   out.Text(dtype.ToString());
   out.Int(static_cast<int64_t>(shape.size()));
   for (const int64_t size : shape) out.Int(size);
-}
-
-void Write(Writer& out, const Tensor& tensor) {
-  Write(out, tensor.dtype(), tensor.shape());
-  out.Text({tensor.data<char>(), tensor.size_bytes()});
 }
 
 void Write(Writer& out, const OpDef& op, const Attrs& attrs) {
@@ -102,26 +141,33 @@ void Write(Writer& out, const DynamicSizes& sizes) {
   out.Int(sizes.result);
 }
 
-void Write(Writer& out, const std::vector<Tensor>& tensors) {
+/// Returns the checksums of `tensors`.
+std::vector<uint64_t> Write(Writer& out, const std::vector<Tensor>& tensors, References& references) {
+  std::vector<uint64_t> checksums;
   out.Int(static_cast<int64_t>(tensors.size()));
-  for (const Tensor& tensor : tensors) Write(out, tensor);
+  for (const Tensor& tensor : tensors) {
+    const References::Reference reference = references.Constant(tensor);
+    out.Int(reference.number);
+    checksums.push_back(reference.checksum);
+  }
+  return checksums;
 }
 
-void Write(Writer& out, const DynamicKernel& kernel) {
+void Write(Writer& out, const DynamicKernel& kernel, References& references) {
   out.Text(kernel.name);
   Write(out, kernel.sizes);
+  out.Int(kernel.num_threads);
+  const std::vector<uint64_t> constants = Write(out, kernel.constants, references);
+  const std::vector<uint64_t> step_constants = Write(out, kernel.step_constants, references);
+  const uint64_t signature = SignatureOf(kernel, constants, step_constants);
   out.Int(static_cast<int64_t>(kernel.codes.size()));
   for (const DynamicKernel::Code& code : kernel.codes) {
     out.Int(code.rows);
     out.Text(code.loader);
-    const std::vector<std::byte> sealed = SealCode(code.blob, {SignatureOf(kernel)});
-    out.Text({reinterpret_cast<const char*>(sealed.data()), sealed.size()});
+    out.Int(references.Code(SealCode(code.blob, {signature})));
     out.Ints(code.constants);
     out.Int(code.workspace_bytes);
   }
-  Write(out, kernel.constants);
-  out.Int(kernel.num_threads);
-  Write(out, kernel.step_constants);
 }
 
 void Write(Writer& out, const VmFunction& function) {
@@ -181,7 +227,8 @@ std::string Signatures(const Program& program) {
 
 }  // namespace
 
-uint64_t SignatureOf(const DynamicKernel& kernel) {
+uint64_t SignatureOf(const DynamicKernel& kernel, std::span<const uint64_t> constants,
+                     std::span<const uint64_t> step_constants) {
   Writer out;
   for (const Type& type : kernel.params) out.Text(ToString(type));
   DynamicSizes sizes = kernel.sizes;
@@ -196,43 +243,50 @@ uint64_t SignatureOf(const DynamicKernel& kernel) {
     out.Ints(code.constants);
     out.Int(code.workspace_bytes);
   }
-  Write(out, kernel.constants);
+  const auto add = [&](const std::vector<Tensor>& tensors, std::span<const uint64_t> checksums) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      Write(out, tensors[i].dtype(), tensors[i].shape());
+      out.Int(static_cast<int64_t>(checksums[i]));
+    }
+  };
+  add(kernel.constants, constants);
   out.Int(kernel.num_threads);
-  Write(out, kernel.step_constants);
+  add(kernel.step_constants, step_constants);
   return Checksum(out.bytes().data(), out.bytes().size());
 }
 
-std::string Executable::Serialize() const {
+void Executable::Save(const std::filesystem::path& path) const {
   const Program& program = *program_;
+  AtomicFile file(path);
   Writer out;
-  out.bytes() = kHeader;
+  PieceWriter pieces(file);
+  References references(program, pieces);
   out.Text(Signatures(program));
   out.Int(static_cast<int64_t>(program.globals.size()));
   for (const std::string& name : program.globals) out.Text(name);
   out.Int(static_cast<int64_t>(program.functions.size()));
   for (const VmFunction& function : program.functions) Write(out, function);
-  out.Int(static_cast<int64_t>(program.constants.size()));
-  for (const Tensor& constant : program.constants) Write(out, constant);
+  Write(out, program.constants, references);
   out.Int(static_cast<int64_t>(program.op_calls.size()));
   for (const OpCallEntry& call : program.op_calls) Write(out, *call.op, call.attrs);
   out.Int(static_cast<int64_t>(program.constructors.size()));
   for (const Constructor& constructor : program.constructors) out.Text(constructor->name());
   out.Int(static_cast<int64_t>(program.kernels.size()));
   for (const KernelFunction& kernel : program.kernels) {
-    const TemporaryFolder folder;
-    kernel.executable.Save(folder / "kernel.clg");
     out.Text(kernel.name);
-    out.Text(ReadFile(folder / "kernel.clg"));
+    references.Kernel(kernel.executable);
   }
   out.Int(static_cast<int64_t>(program.dynamic_kernels.size()));
-  for (const DynamicKernel& kernel : program.dynamic_kernels) Write(out, kernel);
-  out.Int(static_cast<int64_t>(Checksum(out.bytes().data(), out.bytes().size())));
-  return std::move(out.bytes());
+  for (const DynamicKernel& kernel : program.dynamic_kernels) Write(out, kernel, references);
+  pieces.Finish(kProgramFormat, references.Finish(out.bytes()));
+  file.Commit();
 }
 
-void Executable::Save(const std::filesystem::path& path) const { WriteWhole(path, Serialize()); }
-
-Executable Executable::Load(const std::filesystem::path& path) { return Deserialize(ReadFile(path), path.string()); }
+std::string Executable::Serialize() const {
+  const TemporaryFolder folder;
+  Save(folder / "program.clg");
+  return ReadFile(folder / "program.clg");
+}
 
 NamedDimensions Executable::Dimensions(std::string_view function) const {
   const auto found = std::ranges::find(program_->globals, function);
@@ -272,9 +326,9 @@ int Executable::num_threads() const {
 
 bool Executable::IsBytecode(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
-  char begin[kHeader.size()];
+  char begin[kFormerMagic.size()];
   stream.read(begin, sizeof begin);
-  return std::string_view(begin, static_cast<size_t>(stream.gcount())).starts_with(kHeader.substr(0, 5));
+  return IsProgramFile({begin, static_cast<size_t>(stream.gcount())});
 }
 
 std::string Executable::Disassemble() const { return vm::Disassemble(*program_); }

@@ -65,6 +65,7 @@ class LoadedProgram : public TensorProgram {
   int num_threads() const override { return num_threads_; }
   const std::string& metadata_json() const override { return metadata_json_; }
   std::unique_ptr<Machine> NewMachine() const override { return std::make_unique<MachineOfTensors>(executable_); }
+  void CheckConstants() const override { executable_.CheckConstants(); }
 
  private:
   void Describe(const VmFunction& main, const std::string& name) {
@@ -97,6 +98,8 @@ class LoadedProgram : public TensorProgram {
 }  // namespace collage::vm
 
 extern "C" __attribute__((visibility("default"))) void collage_load_tensor_program(
-    std::string_view bytes, const std::string& name, std::shared_ptr<const collage::TensorProgram>& program) {
-  program = std::make_shared<collage::vm::LoadedProgram>(collage::vm::Executable::Deserialize(bytes, name), name);
+    std::span<std::byte> bytes, std::shared_ptr<void> owner, const std::string& name,
+    std::shared_ptr<const collage::TensorProgram>& program) {
+  program = std::make_shared<collage::vm::LoadedProgram>(
+      collage::vm::Executable::Deserialize(bytes, std::move(owner), name), name);
 }

@@ -133,7 +133,7 @@ struct ExecutionInstance::State {
     for (int value : values) {
       const Value& root = Root(value);
       if (root.storage == Value::Storage::kConstant) {
-        executable.state_->CheckConstant(static_cast<size_t>(root.offset_or_index));
+        executable.state().CheckConstant(static_cast<size_t>(root.offset_or_index));
       }
       if (root.storage == Value::Storage::kInput) readers[static_cast<size_t>(root.offset_or_index)].push_back(step);
       if (root.storage == Value::Storage::kOutput) writers[static_cast<size_t>(root.offset_or_index)].push_back(step);

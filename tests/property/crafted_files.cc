@@ -119,22 +119,6 @@ void ChangeNode(Json& node, const Json& other, RandomSource& random) {
   node = random.OneIn(2) ? other : AnyScalar(random);
 }
 
-/// Gives the pieces that are in the file the checksums of what lies there.
-void SealPieces(const std::string& bytes, Json& plan) {
-  std::vector<Json*> nodes{&plan};
-  Collect(plan, nodes);
-  for (Json* node : nodes) {
-    if (!node->is_array() || node->size() != 3 || !(*node)[0].is_number_unsigned() ||
-        !(*node)[1].is_number_unsigned() || !(*node)[2].is_number_integer()) {
-      continue;
-    }
-    const auto offset = (*node)[0].get<uint64_t>();
-    const auto size = (*node)[1].get<uint64_t>();
-    const bool is_place = offset >= 64 && offset % 64 == 0 && offset <= bytes.size() && size <= bytes.size() - offset;
-    if (is_place) (*node)[2] = Checksum(bytes.data() + offset, size);
-  }
-}
-
 void ChangeHeader(std::string& bytes, RandomSource& random) {
   const size_t at = random.OneIn(8) ? kVersionAt : kPlanAt + 8 * static_cast<size_t>(random.Below(6));
   int64_t value = 0;
@@ -172,13 +156,6 @@ void ChangeBytes(std::string& bytes, size_t at, RandomSource& random) {
       bytes.replace(at, other.size(), other);
     }
   }
-}
-
-/// Where a kernel of a program begins that is an executable; npos when there is none.
-size_t FindExecutable(const std::string& bytes, RandomSource& random) {
-  std::vector<size_t> places;
-  for (size_t at = bytes.find("CLGE"); at != std::string::npos; at = bytes.find("CLGE", at + 1)) places.push_back(at);
-  return places.empty() ? std::string::npos : random.Pick(places);
 }
 
 // ---- instructions ----
@@ -312,26 +289,13 @@ std::string CraftExecutable(std::string bytes, RandomSource& random) {
 
 std::string CraftProgram(std::string bytes, RandomSource& random) {
   if (random.OneIn(2)) return CraftInstructions(bytes, random);
-  bytes.resize(bytes.size() - sizeof(uint64_t));
-  const size_t kernel = FindExecutable(bytes, random);
-  if (kernel != std::string::npos && random.OneIn(3)) {
-    int64_t size = 0;
-    std::memcpy(&size, bytes.data() + kernel - sizeof size, sizeof size);
-    const std::string crafted = CraftExecutable(bytes.substr(kernel, static_cast<size_t>(size)), random);
-    bytes.replace(kernel, static_cast<size_t>(size), crafted);
-    size = static_cast<int64_t>(crafted.size());
-    std::memcpy(bytes.data() + kernel - sizeof size, &size, sizeof size);
-  } else {
-    for (int changes = 1 + random.Below(3); changes > 0 && bytes.size() > 64; --changes) {
-      // Most of a program is code of kernels, which is at its end: half of the changes are before that.
-      const size_t most = random.OneIn(2) ? bytes.size() : std::min(bytes.size(), std::max<size_t>(kernel, 64));
-      const auto at = 8 + static_cast<size_t>(random.Below(static_cast<int>(most - 8)));
-      random.OneIn(3) ? ChangeBytes(bytes, at, random) : ChangeInteger(bytes, at, random);
-    }
+  if (random.OneIn(2)) return CraftExecutable(std::move(bytes), random);
+  std::string bytecode = BytecodeOf(bytes);
+  for (int changes = 1 + random.Below(3); changes > 0 && bytecode.size() > 64; --changes) {
+    const auto at = static_cast<size_t>(random.Below(static_cast<int>(bytecode.size() - 8)));
+    random.OneIn(3) ? ChangeBytes(bytecode, at, random) : ChangeInteger(bytecode, at, random);
   }
-  const uint64_t checksum = Checksum(bytes.data(), bytes.size());
-  bytes.append(reinterpret_cast<const char*>(&checksum), sizeof checksum);
-  return bytes;
+  return WithBytecode(std::move(bytes), bytecode);
 }
 
 std::string FlipBits(std::string bytes, RandomSource& random) {

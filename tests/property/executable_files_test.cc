@@ -240,6 +240,7 @@ void RunProgram(const std::string& bytes, RandomSource& random) {
   }
   vm::Machine machine(program);
   for (int i = 0; i < 2; ++i) machine.Invoke("main", args, {.max_depth = 1000, .max_instructions = 10'000});
+  program.CheckConstants();
 }
 
 void Note(Answer& answer, ErrorCategory category, const std::string& text) {

@@ -298,7 +298,7 @@ std::string DrawProgram(const vm::Program& program) {
 void Run(const Arguments& arguments) {
   const std::string& file = arguments.executable;
   const bool is_program = vm::Executable::IsBytecode(file);
-  if (arguments.verify && !is_program) Executable::Verify(file);  // programs are checked whole whenever they are loaded
+  if (arguments.verify) is_program ? vm::Executable::Load(file).CheckConstants() : Executable::Verify(file);
   if (arguments.dot) {
     fmt::print("{}", is_program ? DrawProgram(vm::Executable::Load(file).program())
                                 : DrawExecutable(Executable::Load(file).plan()));

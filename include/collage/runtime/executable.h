@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collage/runtime/device.h"
@@ -118,9 +119,10 @@ class Executable {
   std::vector<PortInfo> outputs() const;
 
   struct State;  // src/runtime/plan/executable_state.h
+  explicit Executable(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  const State& state() const { return *state_; }
 
  private:
-  friend class ExecutionInstance;
   std::shared_ptr<const State> state_;
 };
 

@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,19 +47,25 @@ class Executable {
   /// The threads that its kernels use, at most.
   int num_threads() const;
 
-  /// Whether `path` begins as bytecode does; false when it cannot be read.
+  /// Whether `path` begins as bytecode does, of this format or another; false when it cannot be read.
   static bool IsBytecode(const std::filesystem::path& path);
 
   /// The bytecode as text, one function behind the other: `  3: %4 = op add(%1, %2)`.
   std::string Disassemble() const;
 
-  /// Writes the file, whole or not at all.
+  /// Writes the file, whole or not at all. Equal constants are stored once, those of its kernels, too.
   void Save(const std::filesystem::path& path) const;
-  /// Throws kInput when the file cannot be read, kCorrupt when it is damaged or no bytecode.
+  /// Maps the file. Throws kInput when it cannot be read, kCorrupt when it is damaged or no bytecode. Constants are
+  /// checked when first used.
   static Executable Load(const std::filesystem::path& path);
-  /// Returns the bytes that `Save` writes and `Load` reads.
+  /// Returns the bytes that `Save` writes.
   std::string Serialize() const;
+  /// Loads such bytes, which are copied. Errors call them `name`.
   static Executable Deserialize(std::string_view bytes, const std::string& name = "bytecode");
+  /// Loads such bytes, which `owner` keeps alive, without a copy. They are aligned to 64 bytes.
+  static Executable Deserialize(std::span<std::byte> bytes, std::shared_ptr<void> owner, const std::string& name);
+  /// Reads constants of a loaded file that nobody has used yet; throws kCorrupt when they are damaged.
+  void CheckConstants() const;
 
   const Program& program() const { return *program_; }
 

@@ -25,7 +25,8 @@ namespace collage {
 namespace {
 
 constexpr std::string_view kExecutableMagic = "CLGE";
-constexpr std::string_view kBytecodeMagic{"CLGVM\0\0", 7};
+constexpr std::string_view kBytecodeMagic = "CLGP";
+constexpr std::string_view kFormerBytecodeMagic{"CLGVM\0\0", 7};
 
 /// State that the handles of one model share; owns the texts and shapes given out.
 struct Model {
@@ -65,23 +66,32 @@ T& NotNull(T* pointer, const char* what) {
 
 collage_file_kind KindOf(std::string_view begin) {
   if (begin.starts_with(kExecutableMagic)) return COLLAGE_FILE_EXECUTABLE;
-  if (begin.starts_with(kBytecodeMagic)) return COLLAGE_FILE_BYTECODE;
+  if (begin.starts_with(kBytecodeMagic) || begin.starts_with(kFormerBytecodeMagic)) return COLLAGE_FILE_BYTECODE;
   return COLLAGE_FILE_OTHER;
 }
 
-collage_file_kind KindOfFile(const char* path) {
-  const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
-  return KindOf({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
+collage_file_kind KindOf(std::span<const std::byte> bytes) {
+  return KindOf({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 std::shared_ptr<const Model> LoadFile(const char* path) {
-  if (KindOfFile(path) != COLLAGE_FILE_BYTECODE) return std::make_shared<const Model>(Executable::Load(path));
-  return std::make_shared<const Model>(LoadTensorProgram(ReadFile(path), path));
+  const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
+  if (KindOf(file->bytes()) != COLLAGE_FILE_BYTECODE) return std::make_shared<const Model>(Executable::Load(path));
+  return std::make_shared<const Model>(LoadTensorProgram(file->bytes(), file, path));
 }
 
-std::shared_ptr<const Model> LoadBytes(std::string_view bytes, const std::string& name) {
-  if (KindOf(bytes) == COLLAGE_FILE_BYTECODE) return std::make_shared<const Model>(LoadTensorProgram(bytes, name));
-  return std::make_shared<const Model>(Executable::FromBytes(std::as_bytes(std::span(bytes)), name));
+std::shared_ptr<const Model> LoadBytes(std::span<const std::byte> bytes, const std::string& name) {
+  if (KindOf(bytes) != COLLAGE_FILE_BYTECODE) return std::make_shared<const Model>(Executable::FromBytes(bytes, name));
+  const Tensor copy = Tensor::Empty({static_cast<int64_t>(bytes.size())}, kUInt8);
+  std::memcpy(copy.raw(), bytes.data(), bytes.size());
+  return std::make_shared<const Model>(
+      LoadTensorProgram({copy.data<std::byte>(), bytes.size()}, std::make_shared<Tensor>(copy), name));
+}
+
+void VerifyFile(const char* path) {
+  const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
+  if (KindOf(file->bytes()) != COLLAGE_FILE_BYTECODE) return Executable::Verify(path);
+  LoadTensorProgram(file->bytes(), file, path)->CheckConstants();
 }
 
 bool IsKnown(const Shape& shape) {
@@ -248,7 +258,7 @@ extern "C" {
 collage_status collage_file_get_kind(const char* path, collage_file_kind* kind) {
   return Guarded([&] {
     NotNull(path, "path");
-    NotNull(kind, "result") = collage::KindOfFile(path);
+    NotNull(kind, "result") = collage::KindOf(collage::MappedFile::Open(path)->bytes());
   });
 }
 
@@ -266,18 +276,14 @@ collage_status collage_executable_load_memory(const void* bytes, size_t size, co
     NotNull(executable, "result");
     if (bytes == nullptr && size > 0) throw Error(ErrorCategory::kInput, "the bytes are null");
     const std::string where = name == nullptr ? "memory" : name;
-    *executable = new collage_executable{collage::LoadBytes({static_cast<const char*>(bytes), size}, where)};
+    *executable = new collage_executable{collage::LoadBytes({static_cast<const std::byte*>(bytes), size}, where)};
   });
 }
 
 collage_status collage_executable_verify(const char* path) {
   return Guarded([&] {
     NotNull(path, "path");
-    if (collage::KindOfFile(path) == COLLAGE_FILE_BYTECODE) {
-      collage::LoadFile(path);  // reads and checks all of it
-    } else {
-      collage::Executable::Verify(path);
-    }
+    collage::VerifyFile(path);
   });
 }
 

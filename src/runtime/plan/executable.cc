@@ -105,16 +105,17 @@ bool DependsOnProcessor(const ExecutionPlan& plan) {
 
 // ---- reading ----
 
-void ReadConstants(const Json& json, PieceReader& pieces, Executable::State& state) {
+void ReadConstants(const Json& json, ExecutableSource& source, Executable::State& state) {
   for (const Json& constant : json) {
-    const Piece piece = pieces.Read(constant.at("place"));
+    const Piece piece = source.reader.Read(constant.at("place"));
     Shape shape = ShapeFrom(constant.at("shape"));
     const DataType dtype = DTypeFrom(constant.at("dtype"), "a constant");
     if (CheckedBytes(shape, dtype) != piece.bytes.size()) {
       throw Error(ErrorCategory::kCorrupt, "a constant's size does not fit its shape");
     }
-    state.plan.constants.push_back(Tensor::View(std::move(shape), dtype, piece.bytes.data(), state.file));
+    state.plan.constants.push_back(Tensor::View(std::move(shape), dtype, piece.bytes.data(), source.owner));
     state.constant_checksums.push_back(piece.checksum);
+    source.pieces->Note(piece);
   }
 }
 
@@ -150,33 +151,36 @@ void CheckSignatures(const Executable::State& state, const std::vector<SealedCod
 }
 
 /// Reads and checks the `bytes` of a file. `owner` keeps them alive.
-std::shared_ptr<const Executable::State> ReadState(std::span<std::byte> bytes, std::shared_ptr<void> owner,
-                                                   const std::filesystem::path& path) {
+Executable ReadFileOf(std::span<std::byte> bytes, std::shared_ptr<void> owner, const std::filesystem::path& path) {
   const PieceFile file = ReadPieceFile(bytes, kFormat, path);
-  const Json& json = file.index;
-  auto state = std::make_shared<Executable::State>();
-  state->file = std::move(owner);
-  state->name = path.string();
+  ExecutableSource source{PieceReader(file.pieces), std::make_shared<LazyPieces>(), std::move(owner), path.string()};
   try {
-    CheckMachine(json, path);
-    PieceReader pieces(file.pieces);
-    ReadConstants(json.at("constants"), pieces, *state);
-    const std::vector<SealedCode> codes = ReadCode(json.at("blobs"), pieces);
-    for (const SealedCode& code : codes) state->blobs.push_back(code.code);
-    PlanFromJson(json, state->plan);
-    const std::string problem = FindPlanProblem(state->plan, state->blobs.size());
-    if (!problem.empty()) kFormat.Damaged(problem, path);
-    CheckSignatures(*state, codes);
+    return RestoreExecutable(file.index, source);
   } catch (const Json::exception& error) {
     kFormat.Damaged(error.what(), path);
   } catch (const Error& error) {
     if (error.category() != ErrorCategory::kCorrupt || !error.where().empty()) throw;
     kFormat.Damaged(error.message(), path);
   }
-  return state;
 }
 
 }  // namespace
+
+Executable RestoreExecutable(const Json& index, ExecutableSource& source) {
+  auto state = std::make_shared<Executable::State>();
+  state->file = source.owner;
+  state->name = source.name;
+  state->pieces = source.pieces;
+  CheckMachine(index, source.name);
+  ReadConstants(index.at("constants"), source, *state);
+  const std::vector<SealedCode> codes = ReadCode(index.at("blobs"), source.reader);
+  for (const SealedCode& code : codes) state->blobs.push_back(code.code);
+  PlanFromJson(index, state->plan);
+  const std::string problem = FindPlanProblem(state->plan, state->blobs.size());
+  if (!problem.empty()) throw Error(ErrorCategory::kCorrupt, problem);
+  CheckSignatures(*state, codes);
+  return Executable(std::move(state));
+}
 
 Executable Executable::FromPlan(ExecutionPlan plan) {
   auto state = std::make_shared<State>();
@@ -184,9 +188,7 @@ Executable Executable::FromPlan(ExecutionPlan plan) {
   for (const auto& blob : state->plan.blobs) state->blobs.emplace_back(*blob);
   const std::string problem = FindPlanProblem(state->plan, state->blobs.size());
   COLLAGE_CHECK(problem.empty()) << problem;
-  Executable executable;
-  executable.state_ = std::move(state);
-  return executable;
+  return Executable(std::move(state));
 }
 
 void Executable::Save(const std::filesystem::path& path) const {
@@ -195,56 +197,53 @@ void Executable::Save(const std::filesystem::path& path) const {
   file.Commit();
 }
 
-void Executable::WriteTo(AtomicFile& file) const {
+nlohmann::json StoreExecutable(const Executable& executable, PieceWriter& pieces) {
+  const Executable::State& state = executable.state();
   // Damaged constants of a loaded file must not get checksums that fit.
-  for (size_t i = 0; i < state_->constant_checksums.size(); ++i) state_->CheckConstant(i);
-  Json json = PlanToJson(state_->plan);
-  PieceWriter pieces(file);
+  for (size_t i = 0; i < state.constant_checksums.size(); ++i) state.CheckConstant(i);
+  Json json = PlanToJson(state.plan);
   std::vector<uint64_t> checksums;
   json["constants"] = Json::array();
-  for (const Tensor& constant : state_->plan.constants) {
+  for (const Tensor& constant : state.plan.constants) {
     Json place = pieces.Write(constant.raw(), constant.size_bytes());
     checksums.push_back(ChecksumFrom(place.at(2)));
     json["constants"].push_back(
         {{"shape", constant.shape()}, {"dtype", constant.dtype().ToString()}, {"place", std::move(place)}});
   }
   json["blobs"] = Json::array();
-  const std::vector<std::vector<std::byte>> sealed = SealBlobs(*state_, checksums);
-  for (const std::vector<std::byte>& piece : sealed) json["blobs"].push_back(pieces.Write(piece.data(), piece.size()));
+  for (std::vector<std::byte>& piece : SealBlobs(state, checksums)) {
+    json["blobs"].push_back(pieces.Write(std::move(piece)));
+  }
   json["isa"] = ThisMachine().isa;
-  json["features"] = DependsOnProcessor(state_->plan) ? ThisMachine().features : std::vector<std::string>();
-  pieces.Finish(kFormat, json);
+  json["features"] = DependsOnProcessor(state.plan) ? ThisMachine().features : std::vector<std::string>();
+  return json;
+}
+
+void Executable::WriteTo(AtomicFile& file) const {
+  PieceWriter pieces(file);
+  pieces.Finish(kFormat, StoreExecutable(*this, pieces));
 }
 
 Executable Executable::Load(const std::filesystem::path& path) {
   const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
-  Executable executable;
-  executable.state_ = ReadState(file->bytes(), file, path);
-  return executable;
+  return ReadFileOf(file->bytes(), file, path);
 }
 
 Executable Executable::FromBytes(std::span<const std::byte> bytes, const std::string& name) {
   // Aligned as a mapped file is, since constants are read where they lie.
   const Tensor copy = Tensor::Empty({static_cast<int64_t>(bytes.size())}, kUInt8);
   if (!bytes.empty()) std::memcpy(copy.raw(), bytes.data(), bytes.size());
-  Executable executable;
-  executable.state_ = ReadState({copy.data<std::byte>(), bytes.size()}, std::make_shared<Tensor>(copy), name);
-  return executable;
+  return ReadFileOf({copy.data<std::byte>(), bytes.size()}, std::make_shared<Tensor>(copy), name);
 }
 
 void Executable::Verify(const std::filesystem::path& path) {
-  const std::shared_ptr<const State> state = Load(path).state_;
-  for (size_t i = 0; i < state->constant_checksums.size(); ++i) state->CheckConstant(i);
+  const Executable executable = Load(path);
+  for (size_t i = 0; i < executable.state().constant_checksums.size(); ++i) executable.state().CheckConstant(i);
 }
 
 void Executable::State::CheckConstant(size_t index) const {
-  if (index >= constant_checksums.size()) return;  // made in memory
-  const Tensor& constant = plan.constants[index];
-  const std::lock_guard lock(mutex_);
-  if (right_.contains(constant.raw())) return;
-  const Piece piece{{constant.data<std::byte>(), constant.size_bytes()}, constant_checksums[index]};
-  if (!piece.IsRight()) kFormat.Damaged(fmt::format("constant {} has a wrong checksum", index), name);
-  if (!piece.bytes.empty()) right_.insert(constant.raw());  // an empty one has its address from another
+  if (pieces == nullptr || pieces->IsRight(plan.constants[index].raw())) return;
+  kFormat.Damaged(fmt::format("constant {} has a wrong checksum", index), name);
 }
 
 const ExecutionPlan& Executable::plan() const { return state_->plan; }

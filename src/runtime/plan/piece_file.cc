@@ -87,6 +87,24 @@ bool Piece::IsRight() const {
          std::all_of(end, next, [](std::byte one) { return one == std::byte{0}; });
 }
 
+void LazyPieces::Note(const Piece& piece) {
+  if (!piece.bytes.empty()) pieces_.emplace(piece.bytes.data(), piece);  // an empty one has its address from another
+}
+
+bool LazyPieces::IsRight(const void* begin) const {
+  const auto piece = pieces_.find(begin);
+  if (piece == pieces_.end()) return true;
+  const std::lock_guard lock(mutex_);
+  if (right_.contains(begin)) return true;
+  if (!piece->second.IsRight()) return false;
+  right_.insert(begin);
+  return true;
+}
+
+bool LazyPieces::AreRight() const {
+  return std::ranges::all_of(pieces_, [&](const auto& piece) { return IsRight(piece.first); });
+}
+
 Piece PieceReader::Read(const Json& place) {
   const auto end = static_cast<int64_t>(bytes_.size());
   const int64_t offset = IntegerFrom(place.at(0), sizeof(FileHeader), end, "the place of a piece");
@@ -131,6 +149,11 @@ Json PieceWriter::Write(const void* data, size_t size) {
     file_.Write(data, size);
   }
   return {found->offset, size, checksum};
+}
+
+Json PieceWriter::Write(std::vector<std::byte> piece) {
+  const std::vector<std::byte>& kept = kept_.emplace_back(std::move(piece));
+  return Write(kept.data(), kept.size());
 }
 
 void PieceWriter::Finish(const PieceFormat& format, const Json& index) {

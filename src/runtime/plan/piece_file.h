@@ -12,9 +12,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -47,6 +50,22 @@ struct Piece {
 
   /// Whether the bytes have the checksum, and zeros follow up to the next piece.
   bool IsRight() const;
+};
+
+/// Pieces of a file that are checked when somebody first uses them, each once for all who share it. Checking is
+/// thread-safe once all pieces are noted.
+class LazyPieces {
+ public:
+  void Note(const Piece& piece);
+  /// Whether the piece that begins at `begin` is right; true where none was noted.
+  bool IsRight(const void* begin) const;
+  /// Whether all are.
+  bool AreRight() const;
+
+ private:
+  std::map<const void*, Piece> pieces_;
+  mutable std::mutex mutex_;
+  mutable std::set<const void*> right_;
 };
 
 /// Takes pieces out of the bytes before the index. Each byte is in one of them at most, so that checking them all takes
@@ -84,6 +103,8 @@ class PieceWriter {
 
   /// Returns the place for the index.
   nlohmann::json Write(const void* data, size_t size);
+  /// Keeps `piece` as long as the writer, and returns its place.
+  nlohmann::json Write(std::vector<std::byte> piece);
   /// Writes index and header. Not to be used afterwards.
   void Finish(const PieceFormat& format, const nlohmann::json& index);
 
@@ -95,6 +116,7 @@ class PieceWriter {
 
   AtomicFile& file_;
   std::map<std::pair<size_t, uint64_t>, std::vector<Written>> written_;  ///< by size and checksum
+  std::deque<std::vector<std::byte>> kept_;
 };
 
 }  // namespace collage

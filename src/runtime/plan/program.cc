@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
@@ -36,9 +37,10 @@ bool IsKnown(const Shape& shape) {
 
 }  // namespace
 
-std::shared_ptr<const TensorProgram> LoadTensorProgram(std::string_view bytes, const std::string& name) {
+std::shared_ptr<const TensorProgram> LoadTensorProgram(std::span<std::byte> bytes, std::shared_ptr<void> owner,
+                                                       const std::string& name) {
   std::shared_ptr<const TensorProgram> program;
-  FindLoader(name)(bytes, name, program);
+  FindLoader(name)(bytes, std::move(owner), name, program);
   return program;
 }
 

@@ -3,9 +3,10 @@
 // None of that is the compiler.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "collage/runtime/executable.h"
@@ -32,14 +33,18 @@ class TensorProgram {
   virtual int num_threads() const = 0;
   virtual const std::string& metadata_json() const = 0;
   virtual std::unique_ptr<Machine> NewMachine() const = 0;
+  /// Reads constants that nobody has used yet; throws kCorrupt when they are damaged.
+  virtual void CheckConstants() const = 0;
 };
 
-/// Reads the bytes of a file of bytecode, which errors call `name`. Throws kCorrupt when they are damaged, kUnsupported
-/// when @main takes or gives what is no tensor, kUnavailable when libcollage_ir is not here.
-std::shared_ptr<const TensorProgram> LoadTensorProgram(std::string_view bytes, const std::string& name);
+/// Loads a file of bytecode, which errors call `name`: `bytes`, aligned to 64 bytes, which `owner` keeps alive. Throws
+/// kCorrupt when they are damaged, kUnsupported when @main takes or gives what is no tensor, kUnavailable when
+/// libcollage_ir is not here.
+std::shared_ptr<const TensorProgram> LoadTensorProgram(std::span<std::byte> bytes, std::shared_ptr<void> owner,
+                                                       const std::string& name);
 
 /// Type of the C symbol `collage_load_tensor_program`, which libcollage_ir exports for that.
-using LoadTensorProgramFn = void(std::string_view bytes, const std::string& name,
+using LoadTensorProgramFn = void(std::span<std::byte> bytes, std::shared_ptr<void> owner, const std::string& name,
                                  std::shared_ptr<const TensorProgram>& program);
 
 /// Whether `shape` is one of those that `pattern`, with -1 for any size, stands for.
