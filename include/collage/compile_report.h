@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "collage/toolchain_report.h"
+
 namespace collage {
 
 /// One contender of the play-off.
@@ -96,29 +98,6 @@ struct TuningReport {
   double trials_per_minute() const { return seconds > 0 ? 60 * static_cast<double>(trials) / seconds : 0; }
 };
 
-/// An option that targets may give a toolchain.
-struct ToolchainOption {
-  std::string name;
-  std::string type;  ///< "a string", "an integer", "a number", "true or false"
-  std::string default_value;
-  std::string doc;
-};
-
-struct ToolchainReport {
-  std::string name;
-  bool available = false;
-  std::string version;
-  std::string reason;  ///< when not available
-  std::string hint;
-  bool takes_part = false;                                        ///< in this compilation
-  std::vector<std::string> participants;                          ///< how: "NAME", or "NAME -option=value …"
-  bool is_default = true;                                         ///< Toolchain::is_default
-  std::string license;                                            ///< Toolchain::license
-  std::vector<std::string> hooks;                                 ///< "RelayToRuntime", …: RFC 10's
-  std::vector<ToolchainOption> options;                           ///< Toolchain::Options
-  std::vector<std::pair<std::string, std::string>> incompatible;  ///< others of this build, and why
-};
-
 /// Calls of one operator in a program that run by reference evaluation, which is slow.
 struct EvaluatedOperator {
   std::string op;
@@ -185,6 +164,8 @@ struct CompileReport {
   /// Reports of a program's distinct static graphs, each compiled as a model of its own; the fields above are sums, and
   /// there is no play-off of the whole. Empty for models without control flow.
   std::vector<CompileReport> regions;
+  /// For a program with dynamic shapes: the part of each toolchain that is available, those without one included.
+  std::vector<ToolchainPart> parts;
   /// For a program: operators that no kernel computes, except those that only move a few numbers.
   std::vector<EvaluatedOperator> evaluated;
 };

@@ -26,6 +26,7 @@ __all__ = [
     "Seconds",
     "SupportReport",
     "ToolchainOption",
+    "ToolchainPart",
     "ToolchainReport",
     "ToolchainSupport",
     "TuningReport",
@@ -242,6 +243,16 @@ class VerifiedReport(TypedDict):
     not_verified: str
 
 
+class ToolchainPart(TypedDict):
+    """The part of a toolchain in a program with dynamic shapes, and why it has none."""
+
+    toolchain: str
+    any_size_kernels: int
+    not_at_any_size: str
+    plan_partitions: int
+    not_in_plans: str
+
+
 class EvaluatedOperator(TypedDict):
     """Calls of one operator in a program that run by reference evaluation, which is slow."""
 
@@ -301,6 +312,7 @@ class CompileReport(TypedDict):
     optimality_loss_unknown: str
     covers: int
     verified: VerifiedReport
+    parts: list[ToolchainPart]
     reference_evaluation: list[EvaluatedOperator]
     output: str
     output_bytes: int

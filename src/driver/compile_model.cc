@@ -127,6 +127,23 @@ CompileOptions ForOneProcess(const CompileOptions& options, std::vector<std::str
   return own;
 }
 
+/// The toolchains that are available, for a program whose regions `in_regions` compile where `options` were given.
+std::vector<KnownToolchain> FindKnownToolchains(const CompileOptions& options, const ToolchainSelection& in_regions) {
+  const std::vector<ToolchainReport> probed = ProbeFor(options);
+  const ToolchainSelection selection(options, probed);
+  std::vector<KnownToolchain> all;
+  for (const ToolchainReport& report : probed) {
+    if (!report.available) continue;
+    const Toolchain& toolchain = *ToolchainRegistry::Global().Find(report.name);
+    std::string left_out = WhyLeftOut(toolchain, selection, options);
+    if (left_out.empty() && !WhyLeftOut(toolchain, in_regions, options).empty()) {
+      left_out = "it cannot be in one executable with others that take part";
+    }
+    all.push_back({&toolchain, std::move(left_out)});
+  }
+  return all;
+}
+
 /// The ONNX model `model`, which was imported as `main` with `constants`, once more with all its shapes bound.
 BindShapes BindByImport(const std::filesystem::path& model, const Function& main,
                         const std::map<std::string, std::string>& constants) {
@@ -191,7 +208,8 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
   const IRModule program = WithNamedSizes(PrepareForPartitioning(graph, context), sizes,
                                           by_import ? by_import : by_types, options.pass_context, context);
   // The shapes of an ONNX model's open inputs could have been given.
-  DynamicShapesOptions unknown{selection.native(), !open_inputs.empty(), open_inputs, BindingHint(open_inputs)};
+  DynamicShapesOptions unknown{selection.native(), !open_inputs.empty(), open_inputs, BindingHint(open_inputs),
+                               FindKnownToolchains(options, selection)};
   if (open_inputs.empty()) {
     unknown.inputs = FindOpenInputs(program);
     unknown.hint = "give the sizes in the types of @main's parameters, or " + NamingHint(unknown.inputs);

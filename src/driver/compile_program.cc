@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bytecode/bytecode.h"
 #include "collage/ir/text.h"
 #include "collage/ir/visitor.h"
 #include "collage/runtime/thread_pool.h"
@@ -71,6 +72,14 @@ void AddDynamic(const IRModule& module, CompileReport& report) {
       });
     });
   }
+}
+
+/// Accounts for the toolchains that are here, if there are dynamic shapes.
+void AddParts(const IRModule& module, const vm::Executable& program, const DynamicShapesOptions& unknown,
+              CompileReport& report) {
+  if (unknown.inputs.empty()) return;
+  report.parts =
+      FindToolchainParts(unknown.known, report, module, unknown.toolchain, program.program().dynamic_kernels.size());
 }
 
 /// Refuses products that are evaluated as the reference does, where the model could have been given its shapes.
@@ -285,6 +294,7 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
   };
   const vm::Executable executable = vm::Compile(program.module, compiling);
   RefuseProducts(evaluated, name, unknown);
+  AddParts(program.module, executable, unknown, report);
   Check(source, executable, name, options, report);
   executable.Save(options.output);
   report.evaluated = std::move(evaluated);

@@ -9,6 +9,7 @@
 #include "collage/ir/module.h"
 #include "collage/target/toolchain.h"
 #include "driver/play_off/program_check.h"
+#include "driver/report/toolchain_parts.h"
 #include "driver/unsearched.h"
 #include "program/named_sizes.h"
 
@@ -24,6 +25,7 @@ struct DynamicShapesOptions {
   bool refuses_evaluation = false;       ///< whether a product that is evaluated so is an error, not a warning
   std::vector<OpenInput> inputs;         ///< inputs of dynamic shapes
   std::string hint;                      ///< how to bind them
+  std::vector<KnownToolchain> known;     ///< toolchains that the report accounts for
 };
 
 /// The model that a program is checked against.

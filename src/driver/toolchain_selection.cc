@@ -292,6 +292,15 @@ bool GoesBy(const Toolchain& toolchain, std::string_view name) {
   return ToolchainConfiguration::Parse(name, registry).ToString() == own;
 }
 
+std::string WhyLeftOut(const Toolchain& toolchain, const ToolchainSelection& selection, const CompileOptions& options) {
+  const auto is_it = [&](const Toolchain* one) { return RegisteredName(one->name()) == toolchain.name(); };
+  if (std::ranges::any_of(selection.toolchains(), is_it)) return "";
+  if (!options.partition_for.empty()) return fmt::format("'{}' is to be alone", options.partition_for);
+  if (!options.toolchains.empty()) return fmt::format("only {} may take part", fmt::join(options.toolchains, ", "));
+  if (!options.targets.empty()) return "no target names it";
+  return "it waits until --toolchains names it";
+}
+
 std::vector<std::string> LowerPrecisions(std::span<const std::string> features) {
   const auto has = [&](std::string_view feature) {
     return std::find(features.begin(), features.end(), feature) != features.end();

@@ -82,6 +82,9 @@ class ToolchainSelection {
 /// Whether `toolchain` goes by `name`: the text of its configuration, or the name that it was registered with.
 bool GoesBy(const Toolchain& toolchain, std::string_view name);
 
+/// Why `toolchain`, which is available, is not in `selection`, which follows `options`; empty if it is.
+std::string WhyLeftOut(const Toolchain& toolchain, const ToolchainSelection& selection, const CompileOptions& options);
+
 /// Types below float32 that a processor with these features (MachineInfo::features) computes natively, as the option
 /// `inference_precision` calls them: elsewhere they are emulated, and win nothing.
 std::vector<std::string> LowerPrecisions(std::span<const std::string> features);

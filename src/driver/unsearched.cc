@@ -144,6 +144,21 @@ void RefuseFlagsOfASearch(const CompileOptions& options, const std::vector<OpenI
               where, hint);
 }
 
+std::string WhyNothingRuns(const CompileReport& report, const std::string& toolchain) {
+  for (const Contender& one : report.contenders) {
+    if (RegisteredName(one.name) == toolchain && !one.failure.empty()) return one.failure;
+  }
+  for (const auto& [kind, failure] : report.failures) {
+    const bool is_its = kind.starts_with(toolchain) && kind.substr(toolchain.size()).find_first_of(": ") == 0;
+    if (is_its) return fmt::format("{} ({} times), first: {}", kind, failure.first, failure.second);
+  }
+  for (const CompileReport& region : report.regions) {
+    std::string reason = WhyNothingRuns(region, toolchain);
+    if (!reason.empty()) return reason;
+  }
+  return "";
+}
+
 void CheckRequired(const CompileOptions& options, const CompileReport& report, const std::string& where) {
   const auto runs = [](const CompileReport& of, const std::string& name) {
     return std::ranges::any_of(of.contenders, [&](const Contender& one) {
@@ -158,19 +173,7 @@ void CheckRequired(const CompileOptions& options, const CompileReport& report, c
                         });
     const bool is_fall_back = report.contenders.empty() && IsNative(name);  // of a program
     if (is_met || is_fall_back) continue;
-    std::string reason;
-    const auto look_into = [&](const CompileReport& of) {
-      for (const Contender& one : of.contenders) {
-        if (reason.empty() && RegisteredName(one.name) == name) reason = one.failure;
-      }
-      for (const auto& [kind, failure] : of.failures) {
-        const bool is_its = kind.starts_with(name) && kind.substr(name.size()).find_first_of(": ") == 0;
-        if (reason.empty() && is_its)
-          reason = fmt::format("{} ({} times), first: {}", kind, failure.first, failure.second);
-      }
-    };
-    look_into(report);
-    for (const CompileReport& region : report.regions) look_into(region);
+    std::string reason = WhyNothingRuns(report, name);
     if (reason.empty() && report.contenders.empty() && report.regions.empty()) {
       reason = "no part of the model has known sizes";
     }

@@ -32,6 +32,9 @@ void RefuseFlagsOfASearch(const CompileOptions& options, const std::vector<OpenI
 /// for one of its regions: its kernels failed, or it takes nothing of the model.
 void CheckRequired(const CompileOptions& options, const CompileReport& report, const std::string& where);
 
+/// Why kernels of `toolchain` failed, by `report` or one of its regions; empty if none did.
+std::string WhyNothingRuns(const CompileReport& report, const std::string& toolchain);
+
 /// The operators that a program evaluates as the reference does, but for those that only move a few numbers or give
 /// tensors another shape, with the reason why `toolchain`, which may be null, has no kernel for the first of each.
 std::vector<EvaluatedOperator> FindEvaluated(const IRModule& module, const Toolchain* toolchain);

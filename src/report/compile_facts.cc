@@ -303,6 +303,23 @@ Fact EvaluatedRow(const EvaluatedOperator& one) {
       .Says("{count} x {operator} by reference evaluation[, first at {first_node}]: {reason}");
 }
 
+Fact PartRow(const ToolchainPart& part) {
+  std::string sentence =
+      "{toolchain}: [{any_size_kernels} kernel{s:any_size_kernels} for any size][none for any size, {not_at_any_size}] "
+      "· "
+      "[{plan_partitions} partition{s:plan_partitions} of plans][none in plans, {not_in_plans}]";
+  if (!part.not_in_plans.empty() && part.not_in_plans == part.not_at_any_size) {
+    sentence = "{toolchain}: nothing, {not_in_plans}{?not_at_any_size}{?any_size_kernels}{?plan_partitions}";
+  }
+  return Fact::Record("", "",
+                      {Fact::Text("toolchain", "toolchain", part.toolchain),
+                       Fact::Count("any_size_kernels", "kernels for any size", part.any_size_kernels),
+                       Fact::Text("not_at_any_size", "none for any size", part.not_at_any_size),
+                       Fact::Count("plan_partitions", "partitions of plans", part.plan_partitions),
+                       Fact::Text("not_in_plans", "none in plans", part.not_in_plans)})
+      .Says(sentence);
+}
+
 Fact OutputLine(const CompileReport& report) {
   std::vector<Fact> seconds = FactsOfNumbers(SecondsNumbers(), report, Unit::kElapsed);
   for (Fact& part : FactsOfNumbers(PlayOffNumbers(), report.play_off_parts, Unit::kElapsed)) {
@@ -361,6 +378,7 @@ Fact CompileFacts(const CompileReport& report) {
   facts.push_back(GainLine(report));
   facts.push_back(CostsLine(report));
   facts.push_back(VerifiedRecord(report, winner));
+  facts.push_back(TableOf("parts", "parts", report.parts, PartRow));
   facts.push_back(TableOf("reference_evaluation", "evaluated", report.evaluated, EvaluatedRow));
   facts.push_back(OutputLine(report));
   return Fact::Report(kSchema, std::move(facts)).Says("{model}  {operators} operators · {parameters} parameters");

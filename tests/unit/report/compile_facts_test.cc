@@ -214,6 +214,7 @@ const char* const kJson = R"({
     "max_error": 1.5e-06,
     "not_verified": ""
   },
+  "parts": [],
   "reference_evaluation": [],
   "output": "model.clg",
   "output_bytes": 17200000,
@@ -378,6 +379,30 @@ TEST(CompileFactsTest, BoundedMix) {
       RenderText(CompileFacts(report)),
       HasSubstr("precision   collage-bounded has 2 partitions in lower precision, off by 8.0e-03, 0.01 is allowed; "
                 "the best mix has 4 partitions in lower precision, off by 1.6e-02 (4 mixes built in 1.5 s)\n"));
+}
+
+TEST(CompileFactsTest, PartsOfToolchains) {
+  CompileReport report = MakeReport();
+  report.parts = {{"native", 12, "", 1, ""},
+                  {"other", 0, "needs to know all shapes", 3, ""},
+                  {"slow", 0, "needs to know all shapes", 0, "other partitionings were faster"},
+                  {"third", 0, "'native' is to be alone", 0, "'native' is to be alone"}};
+  EXPECT_THAT(RenderText(CompileFacts(report)), HasSubstr(R"(
+parts       native: 12 kernels for any size · 1 partition of plans
+            other: none for any size, needs to know all shapes · 3 partitions of plans
+            slow: none for any size, needs to know all shapes · none in plans, other partitionings were faster
+            third: nothing, 'native' is to be alone
+)"));
+  EXPECT_THAT(RenderJson(CompileFacts(report)), HasSubstr(R"(
+  "parts": [
+    {
+      "toolchain": "native",
+      "any_size_kernels": 12,
+      "not_at_any_size": "",
+      "plan_partitions": 1,
+      "not_in_plans": ""
+    },
+)"));
 }
 
 TEST(CompileFactsTest, DetailsAreAllThereIs) {
