@@ -133,7 +133,7 @@ void DynamicInstance::RunRows(const std::vector<Tensor>& inputs, const std::vect
   }
 }
 
-Value DynamicInstance::Run(const std::vector<Value>& args, TensorPool& pool) {
+std::vector<Tensor> DynamicInstance::CheckArguments(const std::vector<Value>& args) const {
   std::vector<Tensor> inputs;
   for (const Value& arg : args) {
     if (arg.kind() != Value::Kind::kTensor) {
@@ -148,21 +148,29 @@ Value DynamicInstance::Run(const std::vector<Value>& args, TensorPool& pool) {
     }
     inputs.push_back(arg.tensor());
   }
+  return inputs;
+}
+
+void DynamicInstance::RunCode(std::span<void* const> sources, std::span<void* const> targets) {
+  Kernel& kernel = Load(codes_.back());
+  kernel.Bind(sources, targets, nullptr);
+  kernel.Run();
+}
+
+Value DynamicInstance::Run(const std::vector<Value>& args, TensorPool& pool) {
+  const std::vector<Tensor> inputs = CheckArguments(args);
   const Shapes& shapes = ShapesFor(inputs);
-  const bool is_by_rows = codes_.back().code->rows > 0;
-  if (!is_by_rows && shapes.is_evaluated) return Evaluate(args);
+  if (!is_by_rows() && shapes.is_evaluated) return Evaluate(args);
   std::vector<Tensor> outputs;
   for (const auto& [shape, dtype] : shapes.outputs) outputs.push_back(pool.Take(shape, dtype));
-  if (is_by_rows) {
+  if (is_by_rows()) {
     RunRows(inputs, outputs);
   } else {
     std::vector<void*> sources, targets;
     for (const Tensor& input : inputs) sources.push_back(input.raw());
     sources.push_back(shapes.sizes->raw());
     for (const Tensor& output : outputs) targets.push_back(output.raw());
-    Kernel& kernel = Load(codes_.back());
-    kernel.Bind(sources, targets, nullptr);
-    kernel.Run();
+    RunCode(sources, targets);
   }
   size_t next = 0;
   return UnflattenTensors(shapes.result, [&] { return outputs[next++]; });

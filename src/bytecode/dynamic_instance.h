@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "bytecode/bytecode.h"
@@ -18,10 +20,6 @@ class DynamicInstance {
   /// `program`, which `kernel` is of, must outlive it.
   DynamicInstance(const Program& program, const DynamicKernel& kernel);
 
-  /// Results are in memory of `pool`. Throws kInput where shapes do not fit each other.
-  Value Run(const std::vector<Value>& args, TensorPool& pool);
-
- private:
   /// Everything that a call with certain shapes needs.
   struct Shapes {
     std::vector<Shape> inputs;
@@ -31,6 +29,22 @@ class DynamicInstance {
     std::vector<std::pair<Shape, DataType>> outputs;
   };
 
+  /// Results are in memory of `pool`. Throws kInput where shapes do not fit each other.
+  Value Run(const std::vector<Value>& args, TensorPool& pool);
+
+  // The parts of Run, for those who plan calls.
+
+  /// Throws kInput unless `args` are tensors of the kernel's parameters.
+  std::vector<Tensor> CheckArguments(const std::vector<Value>& args) const;
+  /// The reference is good until the next call. Only the shapes of `inputs` are looked at.
+  const Shapes& ShapesFor(const std::vector<Tensor>& inputs);
+  /// Whether it has code for certain numbers of rows, which RunRows calls.
+  bool is_by_rows() const { return codes_.back().code->rows > 0; }
+  void RunRows(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs);
+  /// Calls the code for any size; the last of `sources` are the sizes.
+  void RunCode(std::span<void* const> sources, std::span<void* const> targets);
+
+ private:
   struct LoadedCode {
     const DynamicKernel::Code* code;
     std::vector<Tensor> constants;
@@ -39,8 +53,6 @@ class DynamicInstance {
   };
 
   Kernel& Load(LoadedCode& code) const;
-  void RunRows(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs);
-  const Shapes& ShapesFor(const std::vector<Tensor>& inputs);
   Value Evaluate(const std::vector<Value>& args) const;
 
   static constexpr size_t kMostKnown = 8;

@@ -4,11 +4,13 @@
 #include <algorithm>
 
 #include "bytecode/bytecode.h"
-#include "bytecode/dynamic_instance.h"
+#include "bytecode/kernel_instances.h"
+#include "bytecode/replay.h"
 #include "bytecode/tensor_pool.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "ir/eval/interpreter.h"
+#include "runtime/huge_pages.h"
 
 namespace collage::vm {
 namespace {
@@ -41,6 +43,25 @@ std::vector<Specialised> FindSpecialised(const Program& program) {
   return all;
 }
 
+/// Arguments of a global function that were seen before, by their types.
+struct SeenArguments {
+  int function;  ///< the function that was called
+  int chosen;    ///< the function that computes it for these types
+  std::vector<std::pair<Shape, DataType>> types;
+  std::unique_ptr<Replay> replay;
+  bool has_none = false;  ///< whether a replay was tried, in vain
+
+  bool Fit(int called, const std::vector<Value>& args) const {
+    return called == function && std::ranges::equal(args, types, [](const Value& arg, const auto& type) {
+             return arg.kind() == Value::Kind::kTensor && arg.tensor().dtype() == type.second &&
+                    arg.tensor().shape() == type.first;
+           });
+  }
+};
+
+/// Types of arguments that are remembered, at most. The latest ones are.
+constexpr size_t kMostSeen = 16;
+
 [[noreturn]] void Fail(const Instruction& instruction, const std::string& message) {
   throw Error(ErrorCategory::kInput, message, instruction.where);
 }
@@ -49,16 +70,18 @@ std::vector<Specialised> FindSpecialised(const Program& program) {
 
 struct Machine::State {
   explicit State(Executable program)
-      : executable(std::move(program)),
-        specialised(FindSpecialised(Code())),
-        instances(Code().kernels.size()),
-        shaped(Code().dynamic_kernels.size()) {
+      : executable(std::move(program)), specialised(FindSpecialised(Code())), kernels(Code()) {
     for (const Tensor& constant : Code().constants) Code().CheckConstant(constant);
   }
 
   const Program& Code() const { return executable.program(); }
 
   Value Invoke(std::string_view name, std::vector<Value> args, const RunOptions& run_options);
+  int IndexOf(std::string_view name) const;
+  void Check(const VmFunction& function, const std::vector<Value>& args) const;
+  void Remember(int function, int chosen, const std::vector<Value>& args);
+  std::optional<Value> RunReplay(SeenArguments& seen, const std::vector<Value>& args);
+  Value Interpret(int function, std::vector<Value> args);
 
   int FunctionFor(int general, const std::vector<Value>& args) const;
   void Open(const Value& callee, std::vector<Value> args, int dst, const Instruction* call);
@@ -79,26 +102,30 @@ struct Machine::State {
 
   Executable executable;
   std::vector<Specialised> specialised;
-  std::vector<std::unique_ptr<ExecutionInstance>> instances;  // of kernels, made when first needed
-  std::vector<std::unique_ptr<DynamicInstance>> shaped;
+  KernelInstances kernels;
   TensorPool pool;  // of kernels' results
+  std::vector<SeenArguments> seen_arguments;
+  size_t next_seen = 0;              // the entry to replace next
+  std::shared_ptr<std::byte> arena;  // of replays
+  size_t arena_bytes = 0;
   std::vector<Frame> stack;
   RunOptions options;
   ReferencePool references;
   Value result;
 };
 
-Value Machine::State::Invoke(std::string_view name, std::vector<Value> args, const RunOptions& run_options) {
-  const Program& program = Code();
-  size_t index = 0;
-  while (index < program.globals.size() && program.globals[index] != name) ++index;
-  if (index == program.globals.size()) {
-    throw Error(ErrorCategory::kInput, fmt::format("the module has no function '@{}'", name));
-  }
-  const VmFunction& function = program.functions[index];
+int Machine::State::IndexOf(std::string_view name) const {
+  const std::vector<std::string>& globals = Code().globals;
+  const auto found = std::ranges::find(globals, name);
+  if (found != globals.end()) return static_cast<int>(found - globals.begin());
+  throw Error(ErrorCategory::kInput, fmt::format("the module has no function '@{}'", name));
+}
+
+/// Throws kInput unless `args` may be given to `function`, a global one.
+void Machine::State::Check(const VmFunction& function, const std::vector<Value>& args) const {
   if (args.size() != function.params.size()) {
-    throw Error(ErrorCategory::kInput,
-                fmt::format("'@{}' has {} parameters, got {} arguments", name, function.params.size(), args.size()));
+    throw Error(ErrorCategory::kInput, fmt::format("'{}' has {} parameters, got {} arguments", function.name,
+                                                   function.params.size(), args.size()));
   }
   for (size_t i = 0; i < args.size(); ++i) {
     const Result<void> fits = CheckFits(args[i], function.params[i]);
@@ -108,11 +135,63 @@ Value Machine::State::Invoke(std::string_view name, std::vector<Value> args, con
   }
   const Result<void> agree = function.dimensions.Check(args);
   if (!agree.ok()) throw Error(ErrorCategory::kInput, agree.reason().text);
+}
+
+void Machine::State::Remember(int function, int chosen, const std::vector<Value>& args) {
+  SeenArguments seen{function, chosen, {}, nullptr};
+  for (const Value& arg : args) {
+    if (arg.kind() != Value::Kind::kTensor) return;
+    seen.types.emplace_back(arg.tensor().shape(), arg.tensor().dtype());
+  }
+  if (seen_arguments.size() < kMostSeen) {
+    seen_arguments.push_back(std::move(seen));
+    return;
+  }
+  seen_arguments[next_seen] = std::move(seen);
+  next_seen = (next_seen + 1) % kMostSeen;
+}
+
+std::optional<Value> Machine::State::RunReplay(SeenArguments& seen, const std::vector<Value>& args) {
+  const bool is_within_limits = seen.replay != nullptr && options.max_depth >= Replay::kDeepest &&
+                                options.max_instructions >= seen.replay->num_instructions();
+  if (!is_within_limits) return std::nullopt;
+  if (seen.replay->arena_bytes() > arena_bytes) {
+    arena = AllocateHugePages(seen.replay->arena_bytes());
+    arena_bytes = arena == nullptr ? 0 : seen.replay->arena_bytes();
+    if (arena == nullptr) throw std::bad_alloc();
+  }
+  std::optional<Value> value = seen.replay->Run(args, arena.get(), pool, options.destinations);
+  if (value) return value;
+  seen.replay = nullptr;
+  seen.has_none = true;
+  return std::nullopt;
+}
+
+Value Machine::State::Invoke(std::string_view name, std::vector<Value> args, const RunOptions& run_options) {
   options = run_options;
+  const int index = IndexOf(name);
+  const auto fit = [&](const SeenArguments& seen) { return seen.Fit(index, args); };
+  auto seen = std::ranges::find_if(seen_arguments, fit);
+  if (seen == seen_arguments.end()) {
+    Check(Code().functions[static_cast<size_t>(index)], args);
+    const int chosen = FunctionFor(index, args);
+    Remember(index, chosen, args);
+    return Interpret(chosen, std::move(args));
+  }
+  const VmFunction& function = Code().functions[static_cast<size_t>(seen->chosen)];
+  if (seen->replay == nullptr && !seen->has_none) {
+    seen->replay = Replay::Make(Code(), function, args, kernels);
+    seen->has_none = seen->replay == nullptr;
+  }
+  std::optional<Value> value = RunReplay(*seen, args);
+  return value ? std::move(*value) : Interpret(seen->chosen, std::move(args));
+}
+
+/// Instruction by instruction.
+Value Machine::State::Interpret(int function, std::vector<Value> args) {
   stack.clear();
   result = Value();
-  const int chosen = FunctionFor(static_cast<int>(index), args);
-  Open(Value::Function(nullptr, chosen, {}), std::move(args), -1, nullptr);
+  Open(Value::Function(nullptr, function, {}), std::move(args), -1, nullptr);
   for (uint64_t count = 0; !stack.empty(); ++count) {
     if (count == options.max_instructions) {
       throw Error(ErrorCategory::kResource, fmt::format("the program takes more than {} instructions", count));
@@ -269,31 +348,28 @@ Value Machine::State::Compute(const Instruction& instruction) {
 Value Machine::State::RunKernel(const Instruction& instruction) {
   const auto index = static_cast<size_t>(instruction.index);
   const KernelFunction& kernel = Code().kernels[index];
-  std::unique_ptr<ExecutionInstance>& instance = instances[index];
-  if (!instance) instance = std::make_unique<ExecutionInstance>(kernel.executable);
+  ExecutionInstance& instance = kernels.Static(index);
   for (size_t i = 0; i < instruction.regs.size(); ++i) {
     const Value& arg = Register(instruction.regs[i]);
     if (arg.kind() != Value::Kind::kTensor)
       Fail(instruction, fmt::format("'{}' is called with {}", kernel.name, ToString(arg)));
-    instance->SetInput(i, arg.tensor());
+    instance.SetInput(i, arg.tensor());
   }
   // The kernel's own outputs would be overwritten by its next call.
   std::vector<Tensor> outputs;
   for (const PortInfo& port : kernel.executable.outputs()) {
     outputs.push_back(pool.Take(port.shape, port.dtype));
-    instance->SetOutput(outputs.size() - 1, outputs.back());
+    instance.SetOutput(outputs.size() - 1, outputs.back());
   }
-  instance->Run();
+  instance.Run();
   size_t next = 0;
   return UnflattenTensors(kernel.result, [&] { return outputs[next++]; });
 }
 
 Value Machine::State::RunDynamicKernel(const Instruction& instruction) {
   const auto index = static_cast<size_t>(instruction.index);
-  std::unique_ptr<DynamicInstance>& instance = shaped[index];
-  if (!instance) instance = std::make_unique<DynamicInstance>(Code(), Code().dynamic_kernels[index]);
   try {
-    return instance->Run(Registers(instruction.regs), pool);
+    return kernels.Dynamic(index).Run(Registers(instruction.regs), pool);
   } catch (const Error& error) {
     if (!error.where().empty()) throw;
     throw Error(error.category(), error.message(), instruction.where, error.hint());

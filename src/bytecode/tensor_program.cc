@@ -30,8 +30,8 @@ PortInfo PortOf(std::string name, const Type& type, const std::string& file) {
 class MachineOfTensors : public TensorProgram::Machine {
  public:
   explicit MachineOfTensors(Executable executable) : machine_(std::move(executable)) {}
-  std::vector<Tensor> Run(const std::vector<Tensor>& inputs) override {
-    return FlattenTensors(machine_.Invoke("main", {inputs.begin(), inputs.end()}));
+  std::vector<Tensor> Run(const std::vector<Tensor>& inputs, const std::vector<Tensor>& destinations) override {
+    return FlattenTensors(machine_.Invoke("main", {inputs.begin(), inputs.end()}, {.destinations = destinations}));
   }
 
  private:

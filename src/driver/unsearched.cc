@@ -10,6 +10,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/settings.h"
 #include "collage/support/error.h"
+#include "ir/ops/dynamic.h"
 #include "ir/tensor_types.h"
 #include "program/named_sizes.h"
 #include "program/regions.h"
@@ -70,10 +71,8 @@ bool IsStatic(const Type& type) {
 bool IsCheap(const CallNode& call) {
   const OpDef& op = *call.op();
   if (op.is_reshape) return true;
-  if (op.name.starts_with("dyn.")) {
-    const Op fixed = FindOp(op.name.substr(4));
-    if (fixed && fixed->def().is_reshape) return true;
-  }
+  const DynamicOp* dynamic = FindDynamicOp(op.name);
+  if (dynamic != nullptr && GetOp(dynamic->static_name)->def().is_reshape) return true;
   const Type& type = call.checked_type();
   if (!HasTensorsOnly(type)) return true;
   const std::vector<Type> results = FlattenTensorTypes(type);

@@ -185,7 +185,9 @@ ExecutionInstance::ExecutionInstance(ExecutionInstance&&) noexcept = default;
 void ExecutionInstance::SetInput(size_t index, const Tensor& tensor) {
   state_->CheckFits(tensor, state_->plan().inputs, index, "input");
   const bool aligned = reinterpret_cast<uintptr_t>(tensor.raw()) % kAlignment == 0;
+  const void* before = state_->inputs[index].raw();
   state_->inputs[index] = aligned ? tensor : tensor.Clone();
+  if (state_->inputs[index].raw() == before) return;
   for (int step : state_->readers[index]) state_->Bind(static_cast<size_t>(step));
 }
 
@@ -196,7 +198,9 @@ void ExecutionInstance::SetOutput(size_t index, const Tensor& tensor) {
     throw Error(ErrorCategory::kInput,
                 fmt::format("the memory of output '{}' is not 64-byte aligned", ports[index].name));
   }
+  const void* before = state_->outputs[index].raw();
   state_->outputs[index] = tensor;
+  if (tensor.raw() == before) return;
   for (int step : state_->writers[index]) state_->Bind(static_cast<size_t>(step));
 }
 

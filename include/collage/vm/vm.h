@@ -18,6 +18,7 @@
 #include "collage/ir/named_dimensions.h"
 #include "collage/ir/value.h"
 #include "collage/runtime/executable.h"
+#include "collage/runtime/tensor.h"
 #include "collage/target/toolchain.h"
 
 namespace collage::vm {
@@ -101,9 +102,13 @@ struct RunOptions {
   size_t max_depth = 100000;
   /// Limit of instructions of one `Invoke`, which fails with kResource beyond it. For programs that may not end.
   uint64_t max_instructions = std::numeric_limits<uint64_t>::max();
+  /// Memory for the tensors of the result, in order, flattened; may be fewer, or undefined ones. Results are written
+  /// there if that spares a copy: compare addresses.
+  std::span<const Tensor> destinations = {};
 };
 
-/// Runs functions of an executable. Not thread-safe: holds the instances of its kernels.
+/// Runs functions of an executable. Not thread-safe: holds the instances of its kernels, and for the latest types of
+/// arguments what does not depend on their elements.
 class Machine {
  public:
   explicit Machine(Executable executable);

@@ -11,6 +11,7 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/eval/evaluate.h"
+#include "ir/ops/dynamic.h"
 #include "ir/ops/relations.h"
 
 namespace collage {
@@ -218,7 +219,7 @@ Expr SizeTable::Follow(const Expr& expr) {
   }
   const CallNode* call = As<CallNode>(expr);
   if (call == nullptr || call->op() == nullptr) return nullptr;
-  const bool is_shape = call->op()->name == "shape_of" || call->op()->name == "ndarray_size";
+  const bool is_shape = ReadsShapeAlone(*call->op());
   if (!is_shape && !std::ranges::all_of(call->args(), [&](const Expr& arg) { return IsComputedFromSizes(arg); })) {
     return nullptr;
   }

@@ -149,6 +149,8 @@ Attrs StaticAttrs(const DynamicOp& op, Attrs attrs, std::span<const Tensor> valu
   return CompleteAttrs(static_op, std::move(attrs));
 }
 
+bool ReadsShapeAlone(const OpDef& op) { return op.name == "shape_of" || op.name == "ndarray_size"; }
+
 void AddDynamicOps(std::vector<OpDef>& rows) {
   std::vector<OpDef> added;
   for (const DynamicOp& op : AllDynamicOps()) {

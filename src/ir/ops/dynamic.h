@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collage/ir/attrs.h"
+#include "collage/ir/op.h"
 #include "collage/runtime/tensor.h"
 
 namespace collage {
@@ -37,6 +38,9 @@ std::span<const T> ValuesOf(const DynamicOp& op, std::span<const T> args) {
 std::span<const DynamicOp> AllDynamicOps();
 /// Null when `name` is none of them.
 const DynamicOp* FindDynamicOp(std::string_view name);
+
+/// Whether the result of `op` follows from the shape of its argument, whatever the elements.
+bool ReadsShapeAlone(const OpDef& op);
 
 /// The attributes of the static operator: `attrs` and what `values`, integers in order of DynamicOp::attrs, say.
 Attrs StaticAttrs(const DynamicOp& op, Attrs attrs, std::span<const Tensor> values);

@@ -21,8 +21,9 @@ class TensorProgram {
   class Machine {
    public:
     virtual ~Machine() = default;
-    /// The results of one call. They may share memory with `inputs` and constants.
-    virtual std::vector<Tensor> Run(const std::vector<Tensor>& inputs) = 0;
+    /// The results of one call. They may share memory with `inputs` and constants, and are written to `destinations`,
+    /// which may be undefined, if that spares a copy.
+    virtual std::vector<Tensor> Run(const std::vector<Tensor>& inputs, const std::vector<Tensor>& destinations) = 0;
   };
 
   virtual ~TensorProgram() = default;

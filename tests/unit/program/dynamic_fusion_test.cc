@@ -73,11 +73,11 @@ class DynamicKernelsTest : public ::testing::Test {
       for (size_t i = 0; i < shapes.size(); ++i) {
         const std::vector<Value> args = Arguments(module, shapes[i], 7 * i + 1);
         const Value expected = Interpret(module, "main", args);
-        const Value actual = machine.Invoke("main", args);
-        EXPECT_TRUE(ValuesEqual(expected, actual, kTolerance))
-            << fmt::format("case {}, {} threads: ", i, num_threads) << ToString(expected).substr(0, 400) << "\nbecame "
-            << ToString(actual).substr(0, 400) << "\n"
-            << text << code;
+        for (int run = 0; run < 3; ++run) {  // the second one has the sizes planned
+          const Value actual = machine.Invoke("main", args);
+          EXPECT_TRUE(ValuesEqual(expected, actual, kTolerance))
+              << i << ": " << ToString(expected) << " became " << ToString(actual) << " in run " << run << text << code;
+        }
       }
     }
     SetNumThreads(1);
