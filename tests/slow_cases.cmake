@@ -7,7 +7,8 @@
 set(slow_unit.bytecode MachineTest.TailCallsRunInConstantSpaceAndDeepRecursionIsAnError)
 set(slow_unit.cost TortureTest.* Stores/TuningDatabaseTest.FiftyKillsAtRandomLoseNothingFinished/Sqlite)
 set(slow_unit.dataflow PatternPropertyTest.FindsWhatTheDefinitionFinds)
-set(slow_unit.driver CompileModelTest.* IncompatibleToolchainsTest.AreMeasuredTimedAndChosenApart)
+set(slow_unit.driver CompileModelTest.* IncompatibleToolchainsTest.AreMeasuredTimedAndChosenApart
+    ToolchainPartsTest.ToolchainsThatTheUserLeftOutSayWhy UnsearchedTest.PlansShareWeights)
 set(slow_unit.frontend StandardModels/*)
 set(slow_unit.ir ParserTest.DepthIsNoLimitForStatements InterpreterTest.LongChainsAndLongListsNeedNoStack)
 set(slow_unit.program DynamicKernelsTest.*)

@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "collage/vm/vm.h"
+#include "runtime/random_inputs.h"
 #include "support/file.h"
 #include "unit/driver/listener.h"
 #include "unit/support/throws.h"
@@ -147,6 +149,23 @@ TEST_F(UnsearchedTest, SizesThatAreNamedHavePlansThatWereSearched) {
       EXPECT_NEAR(result.At(i), (i % 3 == 0 ? e : 1) / (e + 2), 1e-6) << rows << " rows, element " << i;
     }
   }
+}
+
+TEST_F(UnsearchedTest, PlansShareWeights) {
+  const Tensor weights = Tensor::Empty({512, 512}, kFloat32);
+  FillRandom(weights, 1);
+  const Var x = MakeVar("x", TensorType(std::vector<Dim>{Dim::Any(), Dim(512)}, kFloat32));
+  const Expr product = MakeCall("nn.dense", {x, MakeConstant(weights)});
+  const IRModule module = InferTypes(IRModule::FromFunction(MakeFunction({x}, product)));
+  const auto bytes_with = [&](const Shape& sizes) {
+    CompileOptions options = Options();
+    options.tune_at = {{"x[0]", sizes}};
+    options.partition_for = "native";
+    options.budget_seconds = 0;  // the same schedules always
+    return CompileModule(module, "m", options).output_bytes;
+  };
+  const int64_t one = bytes_with({64});
+  EXPECT_LT(bytes_with({64, 96, 128}) - one, static_cast<int64_t>(weights.size_bytes()) / 4);
 }
 
 TEST_F(UnsearchedTest, NamedSizesMustBeThoseOfDynamicDimensions) {
