@@ -10,6 +10,7 @@
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "ir/eval/interpreter.h"
+#include "ir/eval/random_draws.h"
 #include "runtime/huge_pages.h"
 
 namespace collage::vm {
@@ -111,6 +112,7 @@ struct Machine::State {
   std::vector<Frame> stack;
   RunOptions options;
   ReferencePool references;
+  RandomDraws draws;  // of the run
   Value result;
 };
 
@@ -169,6 +171,7 @@ std::optional<Value> Machine::State::RunReplay(SeenArguments& seen, const std::v
 
 Value Machine::State::Invoke(std::string_view name, std::vector<Value> args, const RunOptions& run_options) {
   options = run_options;
+  draws = options.random_seed ? RandomDraws(*options.random_seed) : RandomDraws();
   const int index = IndexOf(name);
   const auto fit = [&](const SeenArguments& seen) { return seen.Fit(index, args); };
   auto seen = std::ranges::find_if(seen_arguments, fit);
@@ -324,7 +327,7 @@ Value Machine::State::Compute(const Instruction& instruction) {
     case Opcode::kOperator: {
       const OpCallEntry& call = Code().op_calls[index];
       try {
-        return ApplyOp(*call.op, call.attrs, Registers(instruction.regs));
+        return ApplyOp(*call.op, call.attrs, Registers(instruction.regs), {.draws = &draws});
       } catch (const Error& error) {
         if (!error.where().empty()) throw;
         throw Error(error.category(), error.message(), instruction.where, error.hint());

@@ -8,6 +8,7 @@
 #include "collage/support/error.h"
 #include "ir/eval/interpreter.h"
 #include "ir/ops/dynamic.h"
+#include "ir/ops/random/random.h"
 #include "ir/tensor_types.h"
 #include "runtime/plan/memory_planner.h"
 
@@ -204,6 +205,7 @@ class ReplayPlanner {
   }
 
   Planned PlanOperator(const OpCallEntry& call, std::vector<Planned> args) {
+    if (DrawsNumbers(*call.op)) throw CannotPlan();  // each run has numbers of its own
     if (ReadsShapeAlone(*call.op) || std::ranges::all_of(args, IsKnown)) {
       return Computed(ApplyOp(*call.op, call.attrs, Stand(args)));
     }

@@ -11,6 +11,7 @@
 #include "collage/settings.h"
 #include "collage/support/error.h"
 #include "ir/ops/dynamic.h"
+#include "ir/ops/random/random.h"
 #include "ir/tensor_types.h"
 #include "program/named_sizes.h"
 #include "program/regions.h"
@@ -70,7 +71,7 @@ bool IsStatic(const Type& type) {
 /// Whether a call gives no more than a few numbers, or its argument in another shape.
 bool IsCheap(const CallNode& call) {
   const OpDef& op = *call.op();
-  if (op.is_reshape) return true;
+  if (op.is_reshape || DrawsNumbers(op)) return true;
   const DynamicOp* dynamic = FindDynamicOp(op.name);
   if (dynamic != nullptr && GetOp(dynamic->static_name)->def().is_reshape) return true;
   const Type& type = call.checked_type();

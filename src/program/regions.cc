@@ -12,6 +12,7 @@
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
 #include "dataflow/needs.h"
+#include "ir/ops/random/random.h"
 #include "partition/rewrite.h"
 #include "program/batch_analysis.h"
 #include "program/dynamic_fusion.h"
@@ -71,7 +72,7 @@ class RegionFinder {
   int Size() const { return static_cast<int>(graph_.size()); }
 
   bool IsOperator(int index) const {
-    if (graph_.OpAt(index) == nullptr) return false;
+    if (graph_.OpAt(index) == nullptr || DrawsNumbers(*graph_.OpAt(index))) return false;
     const auto& call = static_cast<const CallNode&>(*graph_.node(index).expr);
     return IsStaticTensors(call.checked_type()) &&
            std::all_of(call.args().begin(), call.args().end(),
@@ -195,7 +196,8 @@ bool IsProgram(const IRModule& module) {
         const auto& call = static_cast<const CallNode&>(*expr);
         const FunctionNode* callee = As<FunctionNode>(call.callee());
         const bool is_plain = call.op() != nullptr || (callee != nullptr && callee->attrs().IntOr("Primitive", 0) != 0);
-        is_program = is_program || !is_plain || !IsStaticTensors(call.checked_type());
+        const bool draws = call.op() != nullptr && DrawsNumbers(*call.op());
+        is_program = is_program || !is_plain || draws || !IsStaticTensors(call.checked_type());
         break;
       }
       case ExprKind::kVar: is_program = is_program || !IsStaticTensors(expr->checked_type()); break;

@@ -30,8 +30,8 @@ bool IsDynamicFusion(const FunctionNode& function);
 /// A tensor of this many elements is about as much work as a kernel's fixed cost.
 inline constexpr int64_t kFewElements = 16;
 
-/// Whether `module` is more than a plan can run: several functions, control flow, closures, data, references, or
-/// tensors of dynamic shapes.
+/// Whether `module` is more than a plan can run: several functions, control flow, closures, data, references, tensors
+/// of dynamic shapes, or operators that draw random numbers.
 bool IsProgram(const IRModule& module);
 
 /// Takes out of every function, inner ones included, the largest static graphs (RFC 0.81, "DataflowGraph", basic

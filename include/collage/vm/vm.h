@@ -105,6 +105,8 @@ struct RunOptions {
   /// Memory for the tensors of the result, in order, flattened; may be fewer, or undefined ones. Results are written
   /// there if that spares a copy: compare addresses.
   std::span<const Tensor> destinations = {};
+  /// Seed of random numbers that the program gives no seed; nothing: a new one.
+  std::optional<uint64_t> random_seed;
 };
 
 /// Runs functions of an executable. Not thread-safe: holds the instances of its kernels, and for the latest types of

@@ -8,6 +8,7 @@ constexpr std::string_view kMark = "marks a value for passes, and computes nothi
 constexpr std::string_view kDialect =
     "becomes operators between qnn.dequantize and qnn.quantize before it is asked for";
 constexpr std::string_view kRunTimeSize = "the size of its result is known at run time only";
+constexpr std::string_view kDrawn = "its numbers are drawn between partitions";
 
 constexpr ElementTypes kFloats = ElementTypes::kFloats;
 constexpr ElementTypes kNumbers = ElementTypes::kNumbers;
@@ -181,6 +182,8 @@ constexpr OperatorRow kOperators[] = {
     {"qnn.sqrt", kAny, kDialect},
     {"qnn.subtract", kAny, kDialect},
     {"qnn.tanh", kAny, kDialect},
+    {"random.normal", kAny, kDrawn},
+    {"random.uniform", kAny, kDrawn},
     {"reinterpret", kAny, "OpenVINO converts values, but has no way to read their bits as another type's"},
     {"repeat", kAny},
     {"reshape", kAny},

@@ -18,6 +18,7 @@
 #include "cost/machine/roofline.h"
 #include "ir/eval/computed_in.h"
 #include "ir/eval/interpreter.h"
+#include "ir/eval/random_draws.h"
 #include "ir/eval/reference.h"
 #include "ir/eval/sample_inputs.h"
 #include "program/named_sizes.h"
@@ -41,6 +42,8 @@ constexpr int64_t kMostOperators = 100'000;
 constexpr auto kLongestCheck = std::chrono::seconds(15);
 // Workers that the reference may cost, by silence or by memory.
 constexpr int kMostDeaths = 2;
+// Seed of random numbers: the program and its reference draw the same.
+constexpr uint64_t kRandomSeed = 1;
 // Elements of one input.
 constexpr int64_t kMostElements = 1 << 20;
 
@@ -189,7 +192,10 @@ class Child {
 
   static Reference MakeReference(const IRModule& model, const std::vector<Tensor>& inputs, Draw draw,
                                  SignsOfLife& alive) {
-    const auto evaluate = [model, inputs](const EvaluateOptions& options) {
+    const auto evaluate = [model, inputs](const EvaluateOptions& given) {
+      RandomDraws draws(kRandomSeed);
+      EvaluateOptions options = given;
+      options.draws = &draws;
       if (model.functions().size() == 1) return Evaluate(model.main(), inputs, options);
       std::vector<Value> args(inputs.begin(), inputs.end());
       return FlattenTensors(Interpret(model, "main", std::move(args), {.evaluate = options}));
@@ -205,7 +211,8 @@ class Child {
 
   std::vector<Tensor> Run(const std::vector<Tensor>& inputs) {
     if (!machine_) machine_ = std::make_unique<vm::Machine>(program_);
-    return FlattenTensors(machine_->Invoke("main", std::vector<Value>(inputs.begin(), inputs.end())));
+    return FlattenTensors(
+        machine_->Invoke("main", std::vector<Value>(inputs.begin(), inputs.end()), {.random_seed = kRandomSeed}));
   }
 
   Outcome Compare(const Reference& reference, const std::vector<Tensor>& actual, Outcome outcome) const {

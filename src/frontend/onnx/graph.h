@@ -31,6 +31,7 @@ class OnnxGraph {
 
   const TensorReader& reader() const { return reader_; }
   SizeTable& sizes() { return sizes_; }
+  int64_t NextRandomStream() { return num_random_streams_++; }
   /// Returns the hint to bind dynamic inputs: "give the shapes of the model's inputs, as in --shape x=1x3".
   std::string ShapeHint() const;
   /// The attribute `name` of `node`; within a local function, references are followed to the call's attributes.
@@ -87,6 +88,7 @@ class OnnxGraph {
   std::map<std::string, int64_t> bound_;  ///< names of dimensions that given shapes and sizes bind
   onnx::ModelProto model_;
   int64_t opset_ = 0;
+  int64_t num_random_streams_ = 0;
   int64_t num_converted_ = 0;  ///< nodes so far, those of unrolled loops each time
   std::map<FunctionKey, const onnx::FunctionProto*> functions_;
   std::vector<Values> scopes_;

@@ -20,6 +20,7 @@ const OnnxConverters& AllOnnxConverters() {
     AddSlicingConverters(all);
     AddRecurrentConverters(all);
     AddQuantisedConverters(all);
+    AddRandomConverters(all);
     AddActivationConverters(all);
     AddNormalisationConverters(all);
     AddResizeConverters(all);
@@ -42,10 +43,6 @@ const OnnxConverters& AllOnnxConverters() {
 const char* OnnxRefusal(const std::string& op_type) {
   static const std::unordered_map<std::string, const char*> reasons = [] {
     std::unordered_map<std::string, const char*> all;
-    for (const char* op :
-         {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}) {
-      all[op] = "an executable computes the same from the same inputs, it draws no random numbers";
-    }
     for (const char* op : {"RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer"}) {
       all[op] = "there are no tensors of strings";
     }

@@ -124,6 +124,8 @@ class NodeContext {
   Expr Compute(const Sizes& sizes);
   /// A scalar of int64.
   Expr ComputeScalar(const SymbolicSize& size);
+  /// The number of a stream of random numbers that no other call has.
+  int64_t NextRandomStream();
   /// Returns `x` with known sizes that its type does not have. Empty sizes are unknown.
   Expr WithSizes(const Expr& x, const PartialSizes& sizes);
   /// As WithSizes: `sizes`, but for `size` along `axis`.
@@ -163,6 +165,7 @@ void AddLossConverters(OnnxConverters& converters);
 void AddControlConverters(OnnxConverters& converters);
 void AddRecurrentConverters(OnnxConverters& converters);
 void AddQuantisedConverters(OnnxConverters& converters);
+void AddRandomConverters(OnnxConverters& converters);
 
 /// Constants larger than this are not made while importing: a broadcast or a fill may stay symbolic at no cost.
 inline constexpr int64_t kLargestFoldedBytes = int64_t{64} << 20;

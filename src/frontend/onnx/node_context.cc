@@ -332,6 +332,8 @@ Expr NodeContext::Full(const Expr& value, const Sizes& shape) {
   return WithSizes(Op("dyn.full", {value, Compute(shape)}), AsKnown(shape));
 }
 
+int64_t NodeContext::NextRandomStream() { return graph_.NextRandomStream(); }
+
 Expr NodeContext::Compute(const Sizes& sizes) { return graph_.sizes().Compute(sizes); }
 
 Expr NodeContext::ComputeScalar(const SymbolicSize& size) { return Reshape(Compute({size}), {}); }

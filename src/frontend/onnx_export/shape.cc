@@ -1,4 +1,6 @@
 // shape.cc: operators that shape, move, join and make tensors.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -121,6 +123,22 @@ OnnxNames Arange(OnnxExportCall& call) {
   return {call.Cast(call.Node("Range", {call.Arg(0), call.Arg(1), call.Arg(2)}), dtype, call.ResultType().dtype())};
 }
 
+/// Random numbers, whose stream is the order of nodes in ONNX.
+OnnxExportRow Drawn(const std::string& op) {
+  return [op](OnnxExportCall& call) -> OnnxNames {
+    Attrs attributes{{"dtype", OnnxTypeOf(call.ResultType().dtype())}};
+    if (!call.attrs().IsNone("seed")) {
+      const int64_t seed = call.attrs().Int("seed");
+      const auto written = static_cast<float>(seed);
+      if (static_cast<int64_t>(written) != seed) call.Unsupported(fmt::format("the seed {}", seed));
+      attributes.Set("seed", static_cast<double>(written));
+    }
+    if (call.num_args() > 0) return {call.Node(op + "Like", {call.Arg(0)}, attributes)};
+    attributes.Set("shape", call.attrs().Ints("shape"));
+    return {call.Node(op, {}, attributes)};
+  };
+}
+
 OnnxNames ShapeOf(OnnxExportCall& call) {
   return {call.Cast(call.Node("Shape", {call.Arg(0)}), kInt64, call.ResultType().dtype())};
 }
@@ -161,6 +179,8 @@ void AddShapeRows(OnnxExportRows& rows) {
   rows["zeros"] = Filled(0);
   rows["ones"] = Filled(1);
   rows["arange"] = Arange;
+  rows["random.uniform"] = Drawn("RandomUniform");
+  rows["random.normal"] = Drawn("RandomNormal");
   rows["shape_of"] = ShapeOf;
   rows["ndarray_size"] = NdarraySize;
   rows["layout_transform"] = LayoutTransform;

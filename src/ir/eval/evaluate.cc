@@ -11,7 +11,9 @@
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "ir/eval/interpreter.h"
+#include "ir/eval/random_draws.h"
 #include "ir/eval/random_rounding.h"
+#include "ir/ops/random/random.h"
 #include "ir/place.h"
 
 namespace collage {
@@ -141,7 +143,10 @@ class Evaluator {
     }
     const bool is_fixed = fixed_.contains(&call);
     if (const OpDef* op = call.op()) {
-      if (is_fixed) return EvaluateOp(*op, call.attrs(), types, inputs, {.on_operator = options_.on_operator});
+      if (is_fixed) {
+        return EvaluateOp(*op, call.attrs(), types, inputs,
+                          {.on_operator = options_.on_operator, .draws = options_.draws});
+      }
       ++options_.seed;
       return EvaluateOp(*op, call.attrs(), types, inputs, options_);
     }
@@ -166,13 +171,17 @@ std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<co
                                std::span<const Tensor> inputs, const EvaluateOptions& options) {
   const Result<Type> type = op.relation({arg_types, attrs});
   if (!type.ok()) throw Error(ErrorCategory::kInput, fmt::format("'{}' {}", op.name, type.reason().text));
-  if (!op.reference) throw Error(ErrorCategory::kUnsupported, fmt::format("'{}' computes nothing", op.name));
+  if (!op.reference && !DrawsNumbers(op))
+    throw Error(ErrorCategory::kUnsupported, fmt::format("'{}' computes nothing", op.name));
   std::vector<Tensor> outputs;
   for (const Type& leaf : FlattenTensorTypes(*type)) {
     const TensorTypeNode* tensor = AsTensorType(leaf);
     outputs.push_back(tensor->is_static() ? Tensor::Empty(tensor->static_shape(), tensor->dtype()) : Tensor());
   }
-  if (options.rounding == Rounding::kNearest) {
+  if (DrawsNumbers(op)) {
+    RandomDraws of_new_run;
+    DrawNumbers(op, attrs, outputs[0], options.draws != nullptr ? *options.draws : of_new_run);
+  } else if (options.rounding == Rounding::kNearest) {
     op.reference(inputs, attrs, outputs);
   } else {
     EvaluateRoundingAtRandom(op, attrs, arg_types, inputs, options, outputs);
@@ -182,6 +191,7 @@ std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<co
 }
 
 bool ShouldFold(const OpDef& op, std::span<const Tensor> inputs) {
+  if (DrawsNumbers(op)) return false;
   return op.name != "qnn.dequantize" || inputs[0].dtype().bits > 8 || inputs[0].num_elements() == 1;
 }
 
@@ -198,6 +208,8 @@ std::vector<Tensor> Evaluate(const Function& function, std::span<const Tensor> i
   });
   EvaluateOptions own = options;
   own.seed = SpreadSeed(options.seed);
+  RandomDraws of_new_run;
+  if (own.draws == nullptr) own.draws = &of_new_run;
   if (is_dataflow) return Evaluator(own).Run(function, inputs);
   size_t next = 0;
   const auto take = [&]() -> Tensor {

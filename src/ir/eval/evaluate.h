@@ -13,6 +13,8 @@
 
 namespace collage {
 
+class RandomDraws;
+
 /// How operators round, to integers and to floats.
 enum class Rounding : uint8_t {
   kNearest,  ///< as their reference evaluation says
@@ -28,6 +30,8 @@ struct EvaluateOptions {
   std::optional<DataType> computed_in;
   /// Called after each operator; what it throws ends the evaluation. Empty: nothing is.
   std::function<void()> on_operator;
+  /// For operators that draw random numbers; null: numbers of a new run.
+  RandomDraws* draws = nullptr;
 };
 
 /// Evaluates one call of `op` with complete attributes; tuple arguments flattened into `inputs`, of types `arg_types`.
@@ -35,7 +39,8 @@ std::vector<Tensor> EvaluateOp(const OpDef& op, const Attrs& attrs, std::span<co
                                std::span<const Tensor> inputs, const EvaluateOptions& options = {});
 
 /// Whether a call of `op` on constants is worth computing ahead. Dequantising is not: weights stay 8-bit integers, of
-/// which toolchains make 8-bit kernels, and which take a quarter of the memory.
+/// which toolchains make 8-bit kernels, and which take a quarter of the memory. Random numbers are not: each run has
+/// its own.
 bool ShouldFold(const OpDef& op, std::span<const Tensor> inputs);
 
 /// Evaluates `function` on its flattened inputs; returns its flattened results. Dataflow and calls of inner

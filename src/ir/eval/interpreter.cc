@@ -17,6 +17,7 @@
 #include "collage/support/error.h"
 #include "ir/eval/evaluate.h"
 #include "ir/eval/interpreter_scope.h"
+#include "ir/eval/random_draws.h"
 #include "ir/place.h"
 
 namespace collage {
@@ -347,7 +348,10 @@ class Interpreter {
     try {
       const bool is_fixed = std::all_of(call.args().begin(), call.args().end(),
                                         [](const Expr& arg) { return arg->kind() == ExprKind::kConstant; });
-      if (is_fixed) return ApplyOp(*op, call.attrs(), values, {.on_operator = options_.evaluate.on_operator});
+      if (is_fixed) {
+        return ApplyOp(*op, call.attrs(), values,
+                       {.on_operator = options_.evaluate.on_operator, .draws = options_.evaluate.draws});
+      }
       ++options_.evaluate.seed;
       return ApplyOp(*op, call.attrs(), values, options_.evaluate);
     } catch (const Error& error) {
@@ -389,7 +393,10 @@ Value ApplyOp(const OpDef& op, const Attrs& attrs, const std::vector<Value>& arg
 
 Value Interpret(const IRModule& module, std::string_view name, std::vector<Value> args,
                 const InterpretOptions& options) {
-  return Interpreter(module, options).Run(name, std::move(args));
+  RandomDraws of_new_run;
+  InterpretOptions own = options;
+  if (own.evaluate.draws == nullptr) own.evaluate.draws = &of_new_run;
+  return Interpreter(module, own).Run(name, std::move(args));
 }
 
 }  // namespace collage

@@ -31,6 +31,7 @@ void AddMatMulNBits(std::vector<OpDef>& rows);
 void AddForeignAttrs(std::vector<OpDef>& rows);
 void AddQuantisedOps(std::vector<OpDef>& rows);
 void AddCreationOps(std::vector<OpDef>& rows);
+void AddRandomOps(std::vector<OpDef>& rows);
 void AddMovementOps(std::vector<OpDef>& rows);
 void AddScatterOps(std::vector<OpDef>& rows);
 void AddSortOps(std::vector<OpDef>& rows);

@@ -20,6 +20,7 @@ std::vector<OpDef> AllOpRows() {
   AddAnnotationOps(rows);
   AddQuantisedOps(rows);
   AddCreationOps(rows);
+  AddRandomOps(rows);
   AddMovementOps(rows);
   AddScatterOps(rows);
   AddSortOps(rows);

@@ -4,6 +4,7 @@
 
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
+#include "ir/ops/random/random.h"
 #include "transform/passes.h"
 
 namespace collage {
@@ -14,7 +15,7 @@ using Key = std::pair<std::vector<const void*>, std::vector<std::pair<std::strin
 
 bool KeyOf(const Expr& expr, Key* key) {
   if (const CallNode* call = As<CallNode>(expr)) {
-    if (call->op() == nullptr) return false;
+    if (call->op() == nullptr || DrawsNumbers(*call->op())) return false;
     key->first.push_back(call->callee().get());
     for (const Expr& arg : call->args()) key->first.push_back(arg.get());
     key->second.assign(call->attrs().begin(), call->attrs().end());

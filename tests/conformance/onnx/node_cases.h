@@ -23,6 +23,7 @@ struct NodeCase {
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
   Tolerance tolerance;
+  bool is_random = false;  ///< only types and shapes of the outputs are wanted
 };
 
 /// How many inputs had to be given as constants for the import to succeed.

@@ -16,12 +16,16 @@
 #include "collage/vm/vm.h"
 #include "ir/eval/evaluate.h"
 #include "ir/eval/interpreter.h"
+#include "ir/eval/random_draws.h"
 #include "program/regions.h"
 #include "runtime/compare.h"
 #include "runtime/random_inputs.h"
 
 namespace collage {
 namespace {
+
+/// Both imports draw the same random numbers.
+constexpr uint64_t kRandomSeed = 1;
 
 /// Results, or the error that there was instead.
 struct Ran {
@@ -48,7 +52,8 @@ std::function<std::vector<Tensor>(const std::vector<Tensor>&)> Runner(const IRMo
   };
   if (engine == OpenEngine::kInterpreter) {
     return [module, values](const std::vector<Tensor>& inputs) {
-      return FlattenTensors(Interpret(module, "main", values(inputs)));
+      RandomDraws draws(kRandomSeed);
+      return FlattenTensors(Interpret(module, "main", values(inputs), {.evaluate = {.draws = &draws}}));
     };
   }
   if (ToolchainRegistry::Global().All().empty()) AddBuiltinToolchains(ToolchainRegistry::Global());
@@ -63,9 +68,9 @@ std::function<std::vector<Tensor>(const std::vector<Tensor>&)> Runner(const IRMo
   const auto machine =
       std::make_shared<vm::Machine>(vm::Executable::Deserialize(vm::Compile(regions.module, options).Serialize()));
   return [machine, values](const std::vector<Tensor>& inputs) {
-    const Value first = machine->Invoke("main", values(inputs));
+    const Value first = machine->Invoke("main", values(inputs), {.random_seed = kRandomSeed});
     // The second run has the sizes planned (bytecode/replay.h).
-    const Value second = machine->Invoke("main", values(inputs));
+    const Value second = machine->Invoke("main", values(inputs), {.random_seed = kRandomSeed});
     if (!ValuesEqual(first, second)) throw Error(ErrorCategory::kInternal, "a second run gives other results");
     return FlattenTensors(second);
   };
@@ -139,7 +144,8 @@ OpenVerdict CheckOpenModel(const std::filesystem::path& path, const std::vector<
     const Ran bound = Try([&] {
       const IRModule module = ImportOnnx(path, {.shapes = shapes, .constants = options.constants});
       inputs = InputsOf(module, shapes, options);
-      return Evaluate(module.main(), inputs);
+      RandomDraws draws(kRandomSeed);
+      return Evaluate(module.main(), inputs, {.draws = &draws});
     });
     if (bound.is_internal) return wrong(fmt::format("with {} bound: {}", ToString(shapes), *bound.error));
     if (inputs.empty()) inputs = InputsOf(open, shapes, options);

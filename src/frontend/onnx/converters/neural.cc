@@ -264,19 +264,6 @@ Results ConvertPRelu(NodeContext& node) {
   return {node.Op("add", {node.Op("nn.relu", {x}), below})};
 }
 
-/// Identity, and a mask that keeps everything: executables do not train.
-Results ConvertDropout(NodeContext& node) {
-  const bool trains = node.opset() >= 12 && node.HasInput(2) && (!node.IsConstant(2) || node.ConstantNumber(2) != 0);
-  if (trains && (!node.IsConstant(1) || node.ConstantNumber(1) != 0))
-    node.Unsupported("dropout in training mode draws random numbers");
-  Results results{node.Input(0)};
-  if (node.HasOutput(1)) {
-    const DataType dtype = node.opset() >= 10 ? kBool : node.TypeOf(node.Input(0)).dtype();
-    results.push_back(node.Full(MakeScalar(1, dtype), node.SizesOf(node.Input(0))));
-  }
-  return results;
-}
-
 }  // namespace
 
 Expr Convolve(NodeContext& node, const Expr& data, const Expr& weight) {
@@ -308,8 +295,6 @@ void AddNeuralConverters(OnnxConverters& converters) {
   converters.Add("GlobalMaxPool", GlobalPool("max"), "X: float[3..5+] -> Y");
   converters.Add("LeakyRelu", ConvertLeakyRelu, "X: float -> Y");
   converters.Add("PRelu", ConvertPRelu, "X: number, slope: same -> Y");
-  converters.Add("Dropout", ConvertDropout,
-                 "data: float, ratio?@12: float[0..1], training_mode?@12: bool[0..1] -> output, mask?");
 }
 
 }  // namespace collage
