@@ -52,8 +52,14 @@ Tensor TensorFrom(nb::handle source) {
   if (!nb::hasattr(array, "__dlpack__") && !nb::hasattr(array, "__array_interface__")) {
     array = nb::module_::import_("numpy").attr("asarray")(array);
   }
-  const bool is_numpy_bfloat16 = nb::hasattr(array, "view") && DTypeName(array) == "bfloat16";
+  const bool is_numpy = nb::hasattr(array, "view") && nb::hasattr(array, "astype");
+  const std::string extension = is_numpy ? DTypeName(array) : "";
+  const bool is_numpy_bfloat16 = extension == "bfloat16";
   if (is_numpy_bfloat16) array = array.attr("view")("uint16");
+  // Narrow types take a byte an element: integers by their value, floats by their code.
+  if (extension == "int2" || extension == "int4") array = array.attr("astype")("int8");
+  if (extension == "uint2" || extension == "uint4") array = array.attr("astype")("uint8");
+  if (extension.starts_with("float8_") || extension.starts_with("float4_")) array = array.attr("view")("uint8");
   AnyArray view;
   try {
     view = nb::cast<AnyArray>(array);

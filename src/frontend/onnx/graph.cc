@@ -13,6 +13,7 @@
 
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
+#include "frontend/onnx/narrow_types.h"
 #include "frontend/onnx/node_order.h"
 #include "support/file.h"
 
@@ -132,19 +133,20 @@ void OnnxGraph::AddInitializers(const onnx::GraphProto& graph) {
     throw Error(ErrorCategory::kUnsupported, "sparse initializers are not supported", path_.string());
   }
   for (const auto& initializer : graph.initializer()) {
-    scopes_.back()[initializer.name()] = MakeConstant(reader_.Read(initializer));
+    scopes_.back()[initializer.name()] = {MakeConstant(reader_.Read(initializer)),
+                                          FindNarrowType(initializer.data_type())};
   }
 }
 
 // ---- nodes ----
 
-Expr OnnxGraph::Lookup(const std::string& name) const {
+OnnxValue OnnxGraph::Lookup(const std::string& name) const {
   const size_t first = calls_.empty() ? 0 : calls_.back().first_scope;
   for (size_t i = scopes_.size(); i-- > first;) {
     const auto it = scopes_[i].find(name);
     if (it != scopes_[i].end()) return it->second;
   }
-  return nullptr;
+  return {};
 }
 
 const onnx::AttributeProto* OnnxGraph::FindAttribute(const onnx::NodeProto& node, const std::string& name) const {
@@ -184,12 +186,21 @@ std::vector<Expr> OnnxGraph::ConvertSubgraph(const onnx::GraphProto& graph, cons
   }
   scopes_.emplace_back();
   AddInitializers(graph);
-  for (int i = 0; i < graph.input_size(); ++i) scopes_.back()[graph.input(i).name()] = inputs[static_cast<size_t>(i)];
+  for (int i = 0; i < graph.input_size(); ++i) {
+    const onnx::ValueInfoProto& input = graph.input(i);
+    const NarrowType* narrow = FindNarrowType(input.type().tensor_type().elem_type());
+    scopes_.back()[input.name()] = {inputs[static_cast<size_t>(i)], narrow};
+  }
   for (const onnx::NodeProto* node : NodesInOrder(graph.node(), path_.string())) Convert(*node);
   std::vector<Expr> outputs;
   for (const auto& output : graph.output()) {
-    outputs.push_back(Lookup(output.name()));
-    if (outputs.back()) continue;
+    const OnnxValue value = Lookup(output.name());
+    outputs.push_back(value.expr);
+    if (value.narrow != nullptr) {
+      throw Error(ErrorCategory::kUnsupported, fmt::format("output '{}' of the graph '{}' has element type {}",
+                                                           output.name(), graph.name(), value.narrow->name));
+    }
+    if (value.expr) continue;
     throw Error(ErrorCategory::kInput,
                 fmt::format("nothing computes output '{}' of the graph '{}'", output.name(), graph.name()));
   }
@@ -197,22 +208,22 @@ std::vector<Expr> OnnxGraph::ConvertSubgraph(const onnx::GraphProto& graph, cons
   return outputs;
 }
 
-std::vector<Expr> OnnxGraph::ConvertCall(const onnx::FunctionProto& function, const onnx::NodeProto& node,
-                                         const std::vector<Expr>& inputs) {
+std::vector<OnnxValue> OnnxGraph::ConvertCall(const onnx::FunctionProto& function, const onnx::NodeProto& node,
+                                              const std::vector<OnnxValue>& inputs) {
   if (calls_.size() >= kDeepestCall) {
     throw Error(ErrorCategory::kInput,
                 fmt::format("function '{}' calls itself, or calls nest too deep", function.name()));
   }
   scopes_.emplace_back();
   for (size_t i = 0; i < inputs.size() && static_cast<int>(i) < function.input_size(); ++i) {
-    if (inputs[i]) scopes_.back()[function.input(static_cast<int>(i))] = inputs[i];
+    if (inputs[i].expr) scopes_.back()[function.input(static_cast<int>(i))] = inputs[i];
   }
   calls_.push_back({&function, &node, scopes_.size() - 1, opset_});
   for (const auto& import : function.opset_import()) {
     if (IsStandard(import.domain())) opset_ = import.version();
   }
   for (const onnx::NodeProto* inner : NodesInOrder(function.node(), path_.string())) Convert(*inner);
-  std::vector<Expr> outputs;
+  std::vector<OnnxValue> outputs;
   for (const std::string& output : function.output()) outputs.push_back(Lookup(output));
   opset_ = calls_.back().outer_opset;
   calls_.pop_back();
@@ -220,12 +231,32 @@ std::vector<Expr> OnnxGraph::ConvertCall(const onnx::FunctionProto& function, co
   return outputs;
 }
 
+std::vector<OnnxValue> OnnxGraph::ConvertOperator(NodeContext& context, const OnnxRow& row) const {
+  for (size_t i = 0; i < context.num_inputs() && row.narrow == NarrowUse::kNone; ++i) {
+    if (context.NarrowOf(i) == nullptr) continue;
+    context.Unsupported(fmt::format("input {} has element type {}", i, context.NarrowOf(i)->name));
+  }
+  CheckOperands(context, row.signature);
+  const std::vector<Expr> results = row.convert(context);
+  std::vector<OnnxValue> outputs;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const bool is_said = i < context.narrow_outputs().size();
+    const NarrowType* own = is_said ? context.narrow_outputs()[i] : nullptr;
+    outputs.push_back({results[i], row.narrow == NarrowUse::kMoves ? context.NarrowOf(0) : own});
+  }
+  return outputs;
+}
+
 void OnnxGraph::Convert(const onnx::NodeProto& node) {
-  std::vector<Expr> inputs;
+  std::vector<OnnxValue> inputs;
+  std::vector<Expr> exprs;
+  std::vector<const NarrowType*> narrow;
   for (const std::string& name : node.input()) {
-    inputs.push_back(name.empty() ? nullptr : Lookup(name));
+    inputs.push_back(name.empty() ? OnnxValue() : Lookup(name));
+    exprs.push_back(inputs.back().expr);
+    narrow.push_back(inputs.back().narrow);
     // Within a function an input may be absent because the call leaves it out.
-    if (inputs.back() || name.empty() || !calls_.empty()) continue;
+    if (exprs.back() || name.empty() || !calls_.empty()) continue;
     throw Error(ErrorCategory::kInput,
                 fmt::format("node '{}' ({}) reads '{}', which nothing computes before it", NodeName(node),
                             node.op_type(), name),
@@ -236,15 +267,13 @@ void OnnxGraph::Convert(const onnx::NodeProto& node) {
                 fmt::format("the model has more than {} nodes with its functions and loops written out", kMostNodes),
                 path_.string());
   }
-  NodeContext context(*this, node, inputs, opset_);
-  std::vector<Expr> outputs;
+  NodeContext context(*this, node, std::move(exprs), opset_, std::move(narrow));
+  std::vector<OnnxValue> outputs;
   try {
     if (const onnx::FunctionProto* function = LocalFunction(node)) {
       outputs = ConvertCall(*function, node, inputs);
     } else {
-      const OnnxRow& row = *RowOf(node);
-      CheckOperands(context, row.signature);
-      outputs = row.convert(context);
+      outputs = ConvertOperator(context, *RowOf(node));
     }
   } catch (const Error& error) {
     // An error that has a place comes from a node within this one.
@@ -254,7 +283,7 @@ void OnnxGraph::Convert(const onnx::NodeProto& node) {
                 path_.string(), error.hint());
   }
   for (int i = 0; i < node.output_size() && i < static_cast<int>(outputs.size()); ++i) {
-    if (outputs[static_cast<size_t>(i)] && !node.output(i).empty()) {
+    if (outputs[static_cast<size_t>(i)].expr && !node.output(i).empty()) {
       scopes_.back()[node.output(i)] = outputs[static_cast<size_t>(i)];
     }
   }
@@ -264,7 +293,7 @@ IRModule OnnxGraph::Finish() {
   std::vector<Expr> results;
   AttrValue::List names;
   for (const auto& output : model_.graph().output()) {
-    const Expr value = Lookup(output.name());
+    const Expr value = Lookup(output.name()).expr;
     if (!value) {
       throw Error(ErrorCategory::kInput, fmt::format("nothing computes output '{}'", output.name()), path_.string());
     }

@@ -16,6 +16,12 @@
 
 namespace collage {
 
+/// A value of the model.
+struct OnnxValue {
+  Expr expr;                           ///< null where there is none
+  const NarrowType* narrow = nullptr;  ///< the narrow type whose elements it holds; null for others
+};
+
 /// Converts one model, node by node. Values are found by name in the innermost graph that has them; bodies of local
 /// functions see their own values only.
 class OnnxGraph {
@@ -44,7 +50,7 @@ class OnnxGraph {
   std::string Describe(const onnx::NodeProto& node, size_t i) const;
 
  private:
-  using Values = std::unordered_map<std::string, Expr>;
+  using Values = std::unordered_map<std::string, OnnxValue>;
   using FunctionKey = std::pair<std::string, std::string>;  ///< domain, name
   /// A call of a local function: its attributes, and where its own values begin.
   struct FunctionCall {
@@ -73,10 +79,12 @@ class OnnxGraph {
   IRModule Finish();
 
   void AddInitializers(const onnx::GraphProto& graph);
-  Expr Lookup(const std::string& name) const;
+  OnnxValue Lookup(const std::string& name) const;
   void Convert(const onnx::NodeProto& node);
-  std::vector<Expr> ConvertCall(const onnx::FunctionProto& function, const onnx::NodeProto& node,
-                                const std::vector<Expr>& inputs);
+  std::vector<OnnxValue> ConvertCall(const onnx::FunctionProto& function, const onnx::NodeProto& node,
+                                     const std::vector<OnnxValue>& inputs);
+  /// Converts a node that calls no local function.
+  std::vector<OnnxValue> ConvertOperator(NodeContext& context, const OnnxRow& row) const;
   const onnx::FunctionProto* LocalFunction(const onnx::NodeProto& node) const;
   static const OnnxRow* RowOf(const onnx::NodeProto& node);
 

@@ -8,6 +8,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
 #include "frontend/onnx/graph.h"
+#include "frontend/onnx/narrow_types.h"
 #include "runtime/npy.h"
 #include "support/argument_text.h"
 
@@ -15,7 +16,7 @@ namespace collage {
 namespace {
 
 Expr GivenConstant(const onnx::ValueInfoProto& input, const Tensor& value) {
-  const std::optional<DataType> dtype = OnnxDType(input.type().tensor_type().elem_type());
+  const std::optional<DataType> dtype = StorageDType(input.type().tensor_type().elem_type());
   if (dtype != value.dtype()) {
     throw Error(ErrorCategory::kInput,
                 fmt::format("input '{}' has elements of type {}, the constant given for it of type {}", input.name(),
@@ -46,7 +47,7 @@ Tensor ReadConstant(const onnx::ValueInfoProto& input, const std::string& text) 
   const std::string where = fmt::format("{}={}", input.name(), text);
   if (text.ends_with(".npy") || text.ends_with(".pb")) return ReadArray(text);
   const auto& type = input.type().tensor_type();
-  const std::optional<DataType> dtype = OnnxDType(type.elem_type());
+  const std::optional<DataType> dtype = StorageDType(type.elem_type());
   if (!dtype) throw Error(ErrorCategory::kUnsupported, "an input of this type has no constants", where);
   std::vector<double> numbers;
   for (const std::string& number : SplitCommas(text)) numbers.push_back(ParseNumber(number));
@@ -91,10 +92,11 @@ void OnnxGraph::AddInputs() {
     // Inputs of old files are mostly weights, which an initializer gives: they are constants unless they are asked for.
     if (scopes_[0].contains(name) && !is_given && !options_.shapes.contains(name)) continue;
     names.insert(name);
+    const NarrowType* narrow = FindNarrowType(input.type().tensor_type().elem_type());
     if (given != options_.constants.end()) {
-      scopes_[0][name] = GivenConstant(input, given->second);
+      scopes_[0][name] = {GivenConstant(input, given->second), narrow};
     } else if (is_given) {
-      scopes_[0][name] = GivenConstant(input, ReadConstant(input, text->second));
+      scopes_[0][name] = {GivenConstant(input, ReadConstant(input, text->second)), narrow};
     } else {
       inputs.push_back(&input);
     }
@@ -114,7 +116,7 @@ void OnnxGraph::AddInputs() {
   BindSymbols(inputs);
   for (const onnx::ValueInfoProto* input : inputs) {
     params_.push_back(InputParam(*input));
-    scopes_[0][input->name()] = params_.back();
+    scopes_[0][input->name()] = {params_.back(), FindNarrowType(input->type().tensor_type().elem_type())};
   }
 }
 
@@ -183,7 +185,7 @@ std::string OnnxGraph::ShapeHint() const {
     const auto& dims = input.type().tensor_type().shape().dim();
     const bool is_open = std::ranges::any_of(dims, [](const auto& dim) { return !KnownDim(dim); });
     if (!is_open || scopes_[0].find(input.name()) == scopes_[0].end()) continue;
-    if (As<ConstantNode>(scopes_[0].at(input.name())) != nullptr) continue;
+    if (As<ConstantNode>(scopes_[0].at(input.name()).expr) != nullptr) continue;
     example += " --shape " + ShapeExample(input);
   }
   return example.empty() ? "" : "give the shapes of the model's inputs, as in" + example;
@@ -229,7 +231,7 @@ Var OnnxGraph::InputParam(const onnx::ValueInfoProto& input) {
     throw Error(ErrorCategory::kUnsupported, fmt::format("input '{}' is no tensor", input.name()), where);
   }
   const auto& tensor = input.type().tensor_type();
-  const std::optional<DataType> dtype = OnnxDType(tensor.elem_type());
+  const std::optional<DataType> dtype = StorageDType(tensor.elem_type());
   if (!dtype) {
     throw Error(ErrorCategory::kUnsupported,
                 fmt::format("input '{}' has element type {}, which is not supported", input.name(),

@@ -21,12 +21,15 @@ class TensorProto;
 namespace collage {
 
 class OnnxGraph;
+struct NarrowType;
 
 /// One ONNX node under conversion: its inputs as typed expressions, its attributes, and builders of Relay calls that
 /// evaluate at once what is constant.
 class NodeContext {
  public:
-  NodeContext(OnnxGraph& graph, const onnx::NodeProto& node, std::vector<Expr> inputs, int64_t opset);
+  /// `narrow` has the narrow types of inputs, null for others; it may be shorter than `inputs`.
+  NodeContext(OnnxGraph& graph, const onnx::NodeProto& node, std::vector<Expr> inputs, int64_t opset,
+              std::vector<const NarrowType*> narrow = {});
 
   const std::string& name() const { return name_; }
   const std::string& op_type() const;
@@ -41,6 +44,12 @@ class NodeContext {
   const std::vector<Expr>& inputs() const { return inputs_; }
   /// Null when the input is absent.
   Expr InputOrNull(size_t i) const { return HasInput(i) ? inputs_[i] : nullptr; }
+  /// The narrow type whose elements input `i` holds; null for others.
+  const NarrowType* NarrowOf(size_t i) const { return i < narrow_.size() ? narrow_[i] : nullptr; }
+  /// Says that output `i` holds elements of `type`, unless it is null.
+  void SetNarrow(size_t i, const NarrowType* type);
+  /// The narrow types of the first outputs, null for others.
+  const std::vector<const NarrowType*>& narrow_outputs() const { return narrow_outputs_; }
   const TensorTypeNode& TypeOf(const Expr& expr) const;
   /// Gives the dimensions of what was not made by Op, Field or Tuple symbols.
   void NameSizes(const Expr& expr) const;
@@ -65,7 +74,8 @@ class NodeContext {
   std::vector<int64_t> Ints(const char* name, std::vector<int64_t> fallback) const;
   std::vector<double> Floats(const char* name) const;
   std::vector<std::string> Strings(const char* name) const;
-  std::optional<Tensor> TensorAttr(const char* name) const;
+  /// Throws kUnsupported for a tensor of a narrow type, unless there is a `narrow`, which then says which.
+  std::optional<Tensor> TensorAttr(const char* name, const NarrowType** narrow = nullptr) const;
   /// The dtype that a number of TensorProto.DataType names; throws kUnsupported for what Relay has no type for.
   DataType DTypeOf(int64_t onnx_type) const;
 
@@ -146,6 +156,8 @@ class NodeContext {
   std::string name_;
   std::vector<Expr> inputs_;
   int64_t opset_;
+  std::vector<const NarrowType*> narrow_;
+  std::vector<const NarrowType*> narrow_outputs_;
 };
 
 // One function per family of operators (converters/); each adds its rows.

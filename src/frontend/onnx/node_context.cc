@@ -7,6 +7,7 @@
 #include "collage/support/error.h"
 #include "frontend/onnx/graph.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/narrow_types.h"
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/tensor_reader.h"
 #include "ir/eval/evaluate.h"
@@ -37,8 +38,9 @@ double NumProducts(const CallNode& call, std::span<const Type> types, std::span<
 
 }  // namespace
 
-NodeContext::NodeContext(OnnxGraph& graph, const onnx::NodeProto& node, std::vector<Expr> inputs, int64_t opset)
-    : graph_(graph), node_(node), inputs_(std::move(inputs)), opset_(opset) {
+NodeContext::NodeContext(OnnxGraph& graph, const onnx::NodeProto& node, std::vector<Expr> inputs, int64_t opset,
+                         std::vector<const NarrowType*> narrow)
+    : graph_(graph), node_(node), inputs_(std::move(inputs)), opset_(opset), narrow_(std::move(narrow)) {
   name_ = NodeName(node);
 }
 
@@ -50,6 +52,11 @@ bool NodeContext::HasOutput(size_t i) const { return i < num_outputs() && !node_
 const Expr& NodeContext::Input(size_t i) const {
   if (!HasInput(i)) Invalid(fmt::format("input {} is missing", i));
   return inputs_[i];
+}
+
+void NodeContext::SetNarrow(size_t i, const NarrowType* type) {
+  if (narrow_outputs_.size() <= i) narrow_outputs_.resize(i + 1);
+  narrow_outputs_[i] = type;
 }
 
 const TensorTypeNode& NodeContext::TypeOf(const Expr& expr) const {
@@ -133,9 +140,13 @@ DataType NodeContext::DTypeOf(int64_t onnx_type) const {
   return *dtype;
 }
 
-std::optional<Tensor> NodeContext::TensorAttr(const char* name) const {
+std::optional<Tensor> NodeContext::TensorAttr(const char* name, const NarrowType** narrow) const {
   const auto* attribute = Find(name, onnx::AttributeProto::TENSOR);
   if (attribute == nullptr || !attribute->has_t()) return std::nullopt;
+  const NarrowType* type = FindNarrowType(attribute->t().data_type());
+  if (narrow != nullptr) *narrow = type;
+  if (narrow == nullptr && type != nullptr)
+    Unsupported(fmt::format("attribute '{}' of element type {}", name, type->name));
   return graph_.reader().Read(attribute->t());
 }
 

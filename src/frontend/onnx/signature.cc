@@ -224,8 +224,8 @@ void CheckOperands(const NodeContext& node, const OnnxSignature& signature) {
   node.Invalid(wrong);
 }
 
-void OnnxConverters::Add(const std::string& op, OnnxConverter convert, std::string_view signature) {
-  const bool is_new = rows_.try_emplace(op, std::move(convert), signature).second;
+void OnnxConverters::Add(const std::string& op, OnnxConverter convert, std::string_view signature, NarrowUse narrow) {
+  const bool is_new = rows_.try_emplace(op, std::move(convert), signature, narrow).second;
   COLLAGE_CHECK(is_new) << "operator '" << op << "' of ONNX has two rows";
 }
 

@@ -56,19 +56,29 @@ void CheckOperands(const NodeContext& node, const OnnxSignature& signature);
 /// Converts one node to its outputs, in order. Its operands are as many, and of the ranks, that the row says.
 using OnnxConverter = std::function<std::vector<Expr>(NodeContext& node)>;
 
+/// How an operator treats inputs of narrow types (narrow_types.h).
+enum class NarrowUse : uint8_t {
+  kNone,    ///< there are none
+  kMoves,   ///< results have the type of the first input
+  kItsOwn,  ///< the converter reads types and says those of results
+};
+
 /// One ONNX operator.
 struct OnnxRow {
   OnnxConverter convert;
   OnnxSignature signature;
+  NarrowUse narrow = NarrowUse::kNone;
 
-  OnnxRow(OnnxConverter converter, std::string_view text) : convert(std::move(converter)), signature(text) {}
+  OnnxRow(OnnxConverter converter, std::string_view text, NarrowUse use)
+      : convert(std::move(converter)), signature(text), narrow(use) {}
 };
 
 /// The rows by name of the operator.
 class OnnxConverters {
  public:
   /// Adds a row; `signature` as in OnnxSignature.
-  void Add(const std::string& op, OnnxConverter convert, std::string_view signature);
+  void Add(const std::string& op, OnnxConverter convert, std::string_view signature,
+           NarrowUse narrow = NarrowUse::kNone);
   /// Null when there is none.
   const OnnxRow* Find(const std::string& op) const;
   /// Names of all operators, in order.

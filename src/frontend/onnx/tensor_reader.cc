@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "collage/support/error.h"
+#include "frontend/onnx/narrow_types.h"
 #include "onnx/onnx-ml.pb.h"
 #include "support/file.h"
 
@@ -29,6 +30,11 @@ std::optional<DataType> OnnxDType(int onnx_type) {
     case onnx::TensorProto::BOOL: return kBool;
     default: return std::nullopt;
   }
+}
+
+std::optional<DataType> StorageDType(int onnx_type) {
+  const NarrowType* narrow = FindNarrowType(onnx_type);
+  return narrow != nullptr ? narrow->storage() : OnnxDType(onnx_type);
 }
 
 std::string OnnxDTypeName(int onnx_type) {
@@ -61,6 +67,19 @@ void ReadTyped(const onnx::TensorProto& proto, const Tensor& tensor, const std::
   if (dtype.size_bytes() == 1)
     return CopyField<decltype(proto.int32_data()), uint8_t>(proto.int32_data(), tensor, where);
   CopyField<decltype(proto.int32_data()), uint16_t>(proto.int32_data(), tensor, where);
+}
+
+/// The elements that `packed` holds several of in a byte, the first one in the lowest bits.
+Tensor Unpacked(const Tensor& packed, const NarrowType& type, const Shape& shape) {
+  const Tensor result = Tensor::Empty(shape, type.storage());
+  const int per_byte = 8 / type.bits;
+  const int mask = (1 << type.bits) - 1;
+  const int sign = type.is_signed ? 1 << (type.bits - 1) : 0;
+  for (int64_t i = 0; i < result.num_elements(); ++i) {
+    const int code = (packed.data<uint8_t>()[i / per_byte] >> (i % per_byte * type.bits)) & mask;
+    result.data<uint8_t>()[i] = static_cast<uint8_t>((code ^ sign) - sign);
+  }
+  return result;
 }
 
 }  // namespace
@@ -96,24 +115,34 @@ Tensor TensorReader::ReadExternal(const onnx::TensorProto& proto, const Shape& s
 
 Tensor TensorReader::Read(const onnx::TensorProto& proto) const {
   const std::string where = fmt::format("{}: tensor '{}'", path_.string(), proto.name());
-  const std::optional<DataType> dtype = OnnxDType(proto.data_type());
+  const std::optional<DataType> dtype = StorageDType(proto.data_type());
   if (!dtype) {
     throw Error(ErrorCategory::kUnsupported,
                 fmt::format("element type {} is not supported", OnnxDTypeName(proto.data_type())), where);
   }
   const Shape shape(proto.dims().begin(), proto.dims().end());
-  const std::optional<size_t> bytes = CheckedBytes(shape, *dtype);
-  if (!bytes)
+  if (!CheckedBytes(shape, *dtype))
     throw Error(ErrorCategory::kInput, fmt::format("no tensor can have the shape {}", ToString(shape)), where);
-  if (proto.data_location() == onnx::TensorProto::EXTERNAL) return ReadExternal(proto, shape, *dtype, where);
+  const NarrowType* narrow = FindNarrowType(proto.data_type());
+  if (narrow == nullptr || narrow->bits == 8) return ReadStored(proto, shape, *dtype, where);
+  const int64_t per_byte = 8 / narrow->bits;
+  const int64_t elements = NumElements(shape);
+  const int64_t bytes = elements / per_byte + (elements % per_byte != 0 ? 1 : 0);
+  return Unpacked(ReadStored(proto, {bytes}, kUInt8, where), *narrow, shape);
+}
+
+Tensor TensorReader::ReadStored(const onnx::TensorProto& proto, const Shape& shape, DataType dtype,
+                                const std::string& where) const {
+  const std::optional<size_t> bytes = CheckedBytes(shape, dtype);
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) return ReadExternal(proto, shape, dtype, where);
   if (proto.has_raw_data()) {
     if (proto.raw_data().size() != *bytes) {
       throw Error(
           ErrorCategory::kInput,
-          fmt::format("{} bytes of data for a {} {}", proto.raw_data().size(), dtype->ToString(), ToString(shape)),
+          fmt::format("{} bytes of data for a {} {}", proto.raw_data().size(), dtype.ToString(), ToString(shape)),
           where);
     }
-    Tensor tensor = Tensor::Empty(shape, *dtype);
+    Tensor tensor = Tensor::Empty(shape, dtype);
     if (*bytes > 0) std::memcpy(tensor.raw(), proto.raw_data().data(), *bytes);
     return tensor;
   }
@@ -121,7 +150,7 @@ Tensor TensorReader::Read(const onnx::TensorProto& proto) const {
   if (*bytes > 16 * proto.ByteSizeLong()) {
     throw Error(ErrorCategory::kInput, fmt::format("too few elements for shape {}", ToString(shape)), where);
   }
-  Tensor tensor = Tensor::Zeros(shape, *dtype);
+  Tensor tensor = Tensor::Zeros(shape, dtype);
   ReadTyped(proto, tensor, where);
   return tensor;
 }

@@ -2,8 +2,8 @@
 
 Each case becomes NAME.onnx and NAME.npz, which holds the inputs as "in.N", the outputs as "out.N", the tolerances as
 "rtol" and "atol", and "random" where results are drawn at random. Arrays of bfloat16 are stored by their bits under
-names that end in ":bfloat16". A case whose data is not all tensors of numbers (sequences, strings, 8-bit floats) gets
-no arrays, only its model.
+names that end in ":bfloat16"; integers of fewer than 8 bits as those of 8 bits, floats of 4 and 8 bits by their codes.
+A case whose data is not all tensors of numbers (sequences, strings) gets no arrays, only its model.
 
 Usage: write_cases.py FOLDER
 """
@@ -21,6 +21,7 @@ PLAIN = {np.dtype(t) for t in ("float16", "float32", "float64", "int8", "int16",
                                "uint32", "uint64", "bool")}
 # What a generator of its own made: the results of others have the same shapes.
 RANDOM = ("test_bernoulli", "test_training_dropout")
+FEW_BITS = ("int2", "int4", "uint2", "uint4")
 
 
 def arrays_of(case) -> dict[str, np.ndarray] | None:
@@ -37,6 +38,10 @@ def arrays_of(case) -> dict[str, np.ndarray] | None:
             name = f"{prefix}.{i}"
             if array.dtype.name == "bfloat16":
                 array, name = array.view(np.uint16), name + ":bfloat16"
+            if array.dtype.name in FEW_BITS:
+                array = array.astype(np.int8 if array.dtype.name.startswith("int") else np.uint8)
+            elif array.dtype.name.startswith("float") and array.dtype.itemsize == 1:
+                array = array.view(np.uint8)
             if array.dtype not in PLAIN:
                 return None
             arrays[name] = array

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "frontend/onnx/builders.h"
+#include "frontend/onnx/narrow_types.h"
 
 namespace collage {
 namespace {
@@ -64,35 +65,96 @@ Expr QuantizeElements(NodeContext& node, const Expr& data, const Expr& scale, co
   return node.Cast(node.Op("clip", {shifted}, {{"a_min", low}, {"a_max", high}}), dtype);
 }
 
-Results ConvertQuantizeLinear(NodeContext& node) {
-  const Expr data = node.Input(0);
-  const Expr scale = node.Input(1);
-  DataType dtype = kUInt8;
-  if (node.HasInput(2)) {
-    dtype = node.TypeOf(node.Input(2)).dtype();
-  } else if (node.Int("output_dtype", 0) != 0) {
-    dtype = node.DTypeOf(node.Int("output_dtype", 0));
+/// Input 1, which may be of powers of two.
+Expr ScaleInput(NodeContext& node) {
+  const NarrowType* narrow = node.NarrowOf(1);
+  const Expr scale = narrow == nullptr ? node.Input(1) : Widen(node, node.Input(1), *narrow);
+  const DataType dtype = node.TypeOf(scale).dtype();
+  if (!dtype.is_floating()) node.Unsupported(fmt::format("a scale of {}", dtype.ToString()));
+  return scale;
+}
+
+/// A scale or zero point in a shape that is broadcast to the data's.
+Expr Spread(NodeContext& node, const Expr& data, const Expr& parameter, int64_t axis) {
+  if (IsBlocked(node, data, parameter)) return PerElement(node, data, parameter, axis);
+  const int64_t count = NumElements(node.ShapeOf(parameter));
+  if (count == 1) return node.Reshape(parameter, Sizes());
+  Shape shape(static_cast<size_t>(node.Rank(data) - axis), 1);
+  shape[0] = count;
+  return node.Reshape(parameter, shape);
+}
+
+/// The zero point of floats, as float32; null where there is none, or zeros.
+Expr FloatZeroPoint(NodeContext& node, const NarrowType& type) {
+  if (!node.HasInput(2)) return nullptr;
+  const Expr zero = Widen(node, node.Input(2), type);
+  if (const ConstantNode* known = As<ConstantNode>(zero)) {
+    bool is_zero = true;
+    for (int64_t i = 0; i < known->value().num_elements(); ++i) is_zero = is_zero && known->value().At(i) == 0;
+    if (is_zero) return nullptr;
   }
-  if (!dtype.is_integer()) node.Unsupported("quantising to " + dtype.ToString());
+  return zero;
+}
+
+/// data / scale + zero point, rounded to a floating type.
+Expr QuantizeToFloats(NodeContext& node, const Expr& scale, int64_t axis, const NarrowType& type) {
+  const Expr data = node.Input(0);
+  Expr result = node.Op("divide", {node.Cast(data, kFloat32), node.Cast(Spread(node, data, scale, axis), kFloat32)});
+  if (const Expr zero = FloatZeroPoint(node, type)) result = node.Op("add", {result, Spread(node, data, zero, axis)});
+  return Narrow(node, result, type, {.saturates = node.Int("saturate", 1) != 0});
+}
+
+/// (data - zero point) * scale, of a floating type.
+Expr DequantizeFloats(NodeContext& node, const Expr& scale, int64_t axis, const NarrowType& type) {
+  Expr result = Widen(node, node.Input(0), type);
+  if (const Expr zero = FloatZeroPoint(node, type)) {
+    result = node.Op("subtract", {result, Spread(node, result, zero, axis)});
+  }
+  return node.Op("multiply", {result, node.Cast(Spread(node, result, scale, axis), kFloat32)});
+}
+
+/// QuantizeLinear to `dtype`.
+Expr QuantizeTo(NodeContext& node, const Expr& scale, int64_t axis, DataType dtype) {
+  const Expr data = node.Input(0);
   const Expr zero = ZeroPoint(node, 2, scale, dtype);
-  const int64_t axis = ScaleAxis(node, data, scale, node.Int("axis", 1));
   if (IsBlocked(node, data, scale)) {
-    return {
-        QuantizeElements(node, data, PerElement(node, data, scale, axis), PerElement(node, data, zero, axis), dtype)};
+    return QuantizeElements(node, data, PerElement(node, data, scale, axis), PerElement(node, data, zero, axis), dtype);
   }
   // int32 data with float scales: the quotient is a float.
   const Expr x = node.TypeOf(data).dtype().is_floating() ? data : node.Cast(data, node.TypeOf(scale).dtype());
-  return {node.Op("qnn.quantize", {x, scale, zero}, {{"axis", axis}, {"out_dtype", dtype}})};
+  return node.Op("qnn.quantize", {x, scale, zero}, {{"axis", axis}, {"out_dtype", dtype}});
+}
+
+Results ConvertQuantizeLinear(NodeContext& node) {
+  const Expr scale = ScaleInput(node);
+  const int64_t axis = ScaleAxis(node, node.Input(0), scale, node.Int("axis", 1));
+  const int64_t output = node.Int("output_dtype", 0);
+  const NarrowType* narrow = node.HasInput(2) ? node.NarrowOf(2) : FindNarrowType(static_cast<int>(output));
+  node.SetNarrow(0, narrow);
+  if (narrow != nullptr && narrow->is_floating) return {QuantizeToFloats(node, scale, axis, *narrow)};
+  DataType dtype = kUInt8;
+  if (node.HasInput(2)) {
+    dtype = node.TypeOf(node.Input(2)).dtype();
+  } else if (output != 0) {
+    dtype = narrow != nullptr ? narrow->storage() : node.DTypeOf(output);
+  }
+  if (!dtype.is_integer()) node.Unsupported("quantising to " + dtype.ToString());
+  const Expr result = QuantizeTo(node, scale, axis, dtype);
+  if (narrow == nullptr) return {result};
+  return {node.Op("clip", {result}, {{"a_min", double(narrow->low())}, {"a_max", double(narrow->high())}})};
 }
 
 Results ConvertDequantizeLinear(NodeContext& node) {
   const Expr data = node.Input(0);
-  const Expr scale = node.Input(1);
+  const Expr scale = ScaleInput(node);
   const DataType dtype = node.TypeOf(data).dtype();
   const Expr zero = ZeroPoint(node, 2, scale, dtype);
   const int64_t axis = ScaleAxis(node, data, scale, node.Int("axis", 1));
   const DataType wanted =
       node.Int("output_dtype", 0) != 0 ? node.DTypeOf(node.Int("output_dtype", 0)) : node.TypeOf(scale).dtype();
+  if (const NarrowType* narrow = node.NarrowOf(0); narrow != nullptr && narrow->is_floating) {
+    return {node.Cast(DequantizeFloats(node, scale, axis, *narrow), wanted)};
+  }
   if (IsBlocked(node, data, scale)) {
     const Expr shifted =
         node.Op("subtract", {node.Cast(data, kFloat32), node.Cast(PerElement(node, data, zero, axis), kFloat32)});
@@ -187,8 +249,10 @@ Results ConvertMatMulInteger(NodeContext& node) {
 }  // namespace
 
 void AddQuantisedConverters(OnnxConverters& converters) {
-  converters.Add("QuantizeLinear", ConvertQuantizeLinear, "x: number, y_scale: number, y_zero_point?: int -> y");
-  converters.Add("DequantizeLinear", ConvertDequantizeLinear, "x: int, x_scale: float, x_zero_point?: same -> y");
+  converters.Add("QuantizeLinear", ConvertQuantizeLinear, "x: number, y_scale: number, y_zero_point?: int -> y",
+                 NarrowUse::kItsOwn);
+  converters.Add("DequantizeLinear", ConvertDequantizeLinear, "x: int, x_scale: number, x_zero_point?: same -> y",
+                 NarrowUse::kItsOwn);
   converters.Add("DynamicQuantizeLinear", ConvertDynamicQuantizeLinear, "x: float -> y, y_scale, y_zero_point");
   converters.Add("QLinearConv", ConvertQLinearConv,
                  "x: int[3..5+], x_scale: float[0..1], x_zero_point: same[0..1], w: int[3..5+], w_scale: "

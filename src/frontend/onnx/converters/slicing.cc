@@ -271,8 +271,8 @@ void AddSlicingConverters(OnnxConverters& converters) {
                  "data: [1..], starts@10: int[1], ends@10: int[1], axes?@10: int[1], steps?@10: int[1] -> output");
   converters.Add("Expand", ConvertExpand, "input, shape: int[1] -> output");
   converters.Add("Tile", ConvertTile, "input, repeats: int[1] -> output");
-  converters.Add("Pad", ConvertPad,
-                 "data, pads@11: int[1], constant_value?@11: same[0..1], axes?@18: int[1] -> output");
+  converters.Add("Pad", ConvertPad, "data, pads@11: int[1], constant_value?@11: same[0..1], axes?@18: int[1] -> output",
+                 NarrowUse::kMoves);
 }
 
 }  // namespace collage

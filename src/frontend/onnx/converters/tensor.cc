@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "frontend/onnx/builders.h"
+#include "frontend/onnx/narrow_types.h"
 
 namespace collage {
 namespace {
@@ -19,7 +20,11 @@ V AxesOf(NodeContext& node, size_t input) {
 }
 
 Results ConvertConstant(NodeContext& node) {
-  if (std::optional<Tensor> value = node.TensorAttr("value")) return {MakeConstant(*value)};
+  const NarrowType* narrow = nullptr;
+  if (std::optional<Tensor> value = node.TensorAttr("value", &narrow)) {
+    node.SetNarrow(0, narrow);
+    return {MakeConstant(*value)};
+  }
   if (node.HasAttr("value_float")) return {MakeScalar(node.Float("value_float", 0), kFloat32)};
   if (node.HasAttr("value_int")) return {MakeConstant(Tensor::Of<int64_t>({}, kInt64, V{node.Int("value_int", 0)}))};
   if (node.HasAttr("value_ints")) {
@@ -36,18 +41,45 @@ Results ConvertConstant(NodeContext& node) {
 
 Results ConvertIdentity(NodeContext& node) { return {node.Input(0)}; }
 
-/// The dtype of the attribute `to`, which has no default.
-DataType Target(NodeContext& node) {
+/// The attribute `to`, a number of TensorProto.DataType, which has no default.
+int64_t Target(NodeContext& node) {
   if (!node.HasAttr("to")) node.Invalid("attribute 'to' is missing");
-  return node.DTypeOf(node.Int("to", 0));
+  return node.Int("to", 0);
 }
 
-Results ConvertCast(NodeContext& node) { return {node.Cast(node.Input(0), Target(node))}; }
+/// The input as `narrow`, or as `dtype` where that is null.
+Results CastTo(NodeContext& node, const NarrowType* narrow, DataType dtype) {
+  const NarrowType* from = node.NarrowOf(0);
+  const Expr x = from == nullptr ? node.Input(0) : Widen(node, node.Input(0), *from);
+  if (narrow == nullptr) return {node.Cast(x, dtype)};
+  node.SetNarrow(0, narrow);
+  if (from == narrow) return {node.Input(0)};
+  const std::string mode = node.OneOf("round_mode", "up", {"up", "down", "nearest"});
+  return {Narrow(node, x, *narrow, {.saturates = node.Int("saturate", 1) != 0, .mode = mode})};
+}
 
-Results ConvertCastLike(NodeContext& node) { return {node.Cast(node.Input(0), node.TypeOf(node.Input(1)).dtype())}; }
+Results ConvertCast(NodeContext& node) {
+  const int64_t target = Target(node);
+  const NarrowType* narrow = FindNarrowType(static_cast<int>(target));
+  return CastTo(node, narrow, narrow == nullptr ? node.DTypeOf(target) : narrow->storage());
+}
+
+Results ConvertCastLike(NodeContext& node) {
+  return CastTo(node, node.NarrowOf(1), node.TypeOf(node.Input(1)).dtype());
+}
 
 Results ConvertBitCast(NodeContext& node) {
-  return {node.Op("reinterpret", {node.Input(0)}, {{"dtype", Target(node)}})};
+  const int64_t target = Target(node);
+  const NarrowType* to = FindNarrowType(static_cast<int>(target));
+  const NarrowType* from = node.NarrowOf(0);
+  const DataType dtype = to == nullptr ? node.DTypeOf(target) : to->storage();
+  const int bits = from == nullptr ? static_cast<int>(node.TypeOf(node.Input(0)).dtype().size_bytes()) * 8 : from->bits;
+  const int wanted = to == nullptr ? static_cast<int>(dtype.size_bytes()) * 8 : to->bits;
+  if (bits != wanted)
+    node.Invalid(fmt::format("elements of {} bits have not the bits of elements of {}", bits, wanted));
+  node.SetNarrow(0, to);
+  if (bits < 8) return {LowBits(node, node.Input(0), *to)};
+  return {node.Op("reinterpret", {node.Input(0)}, {{"dtype", dtype}})};
 }
 
 Results ConvertShape(NodeContext& node) {
@@ -225,7 +257,9 @@ Results ConvertTranspose(NodeContext& node) {
 }
 
 Results ConvertConstantOfShape(NodeContext& node) {
-  const Tensor value = node.TensorAttr("value").value_or(Tensor::Zeros({1}, kFloat32));
+  const NarrowType* narrow = nullptr;
+  const Tensor value = node.TensorAttr("value", &narrow).value_or(Tensor::Zeros({1}, kFloat32));
+  node.SetNarrow(0, narrow);
   if (value.num_elements() != 1)
     node.Invalid(fmt::format("the value has {} elements, one is wanted", value.num_elements()));
   const Expr scalar = MakeConstant(value.Reshaped({}));
@@ -306,20 +340,20 @@ Results ConvertSpaceToDepth(NodeContext& node) {
 }  // namespace
 
 void AddTensorConverters(OnnxConverters& converters) {
-  converters.Add("Constant", ConvertConstant, "-> output");
-  converters.Add("Identity", ConvertIdentity, "input -> output");
-  converters.Add("Cast", ConvertCast, "input -> output");
-  converters.Add("CastLike", ConvertCastLike, "input, target_type -> output");
-  converters.Add("BitCast", ConvertBitCast, "input -> output");
+  converters.Add("Constant", ConvertConstant, "-> output", NarrowUse::kItsOwn);
+  converters.Add("Identity", ConvertIdentity, "input -> output", NarrowUse::kMoves);
+  converters.Add("Cast", ConvertCast, "input -> output", NarrowUse::kItsOwn);
+  converters.Add("CastLike", ConvertCastLike, "input, target_type -> output", NarrowUse::kItsOwn);
+  converters.Add("BitCast", ConvertBitCast, "input -> output", NarrowUse::kItsOwn);
   converters.Add("EyeLike", ConvertEyeLike, "input: [2] -> output");
-  converters.Add("Shape", ConvertShape, "data -> shape");
-  converters.Add("Size", ConvertSize, "data -> size");
-  converters.Add("Reshape", ConvertReshape, "data, shape: int[1] -> reshaped");
-  converters.Add("Flatten", ConvertFlatten, "input -> output");
-  converters.Add("Squeeze", ConvertSqueeze, "data, axes?@13: int[0..1] -> squeezed");
-  converters.Add("Unsqueeze", ConvertUnsqueeze, "data, axes@13: int[0..1] -> expanded");
-  converters.Add("Transpose", ConvertTranspose, "data -> transposed");
-  converters.Add("ConstantOfShape", ConvertConstantOfShape, "input: int[1] -> output");
+  converters.Add("Shape", ConvertShape, "data -> shape", NarrowUse::kItsOwn);
+  converters.Add("Size", ConvertSize, "data -> size", NarrowUse::kItsOwn);
+  converters.Add("Reshape", ConvertReshape, "data, shape: int[1] -> reshaped", NarrowUse::kMoves);
+  converters.Add("Flatten", ConvertFlatten, "input -> output", NarrowUse::kMoves);
+  converters.Add("Squeeze", ConvertSqueeze, "data, axes?@13: int[0..1] -> squeezed", NarrowUse::kMoves);
+  converters.Add("Unsqueeze", ConvertUnsqueeze, "data, axes@13: int[0..1] -> expanded", NarrowUse::kMoves);
+  converters.Add("Transpose", ConvertTranspose, "data -> transposed", NarrowUse::kMoves);
+  converters.Add("ConstantOfShape", ConvertConstantOfShape, "input: int[1] -> output", NarrowUse::kItsOwn);
   converters.Add("Range", ConvertRange, "start: number[0..1], limit: same[0..1], delta: same[0..1] -> output");
   converters.Add("Where", ConvertWhere, "condition: bool, X, Y -> output");
   converters.Add("DepthToSpace", ConvertDepthToSpace, "input: [4] -> output");
