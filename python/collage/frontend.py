@@ -42,7 +42,7 @@ def from_onnx(
     constants: Mapping[str, Any] | None = None,
     dims: Mapping[str, int | Sequence[int]] | None = None,
 ) -> IRModule:
-    """Reads an ONNX model (opset 7 and newer) into a typed module with one function ``main``.
+    """Reads an ONNX model into a typed module with one function ``main``.
 
     Args:
         model: a path (external data is read beside it), the bytes of a model, or an ``onnx.ModelProto``.

@@ -15,6 +15,7 @@
 #include "collage/support/error.h"
 #include "frontend/onnx/narrow_types.h"
 #include "frontend/onnx/node_order.h"
+#include "frontend/onnx/old_forms.h"
 #include "support/file.h"
 
 namespace collage {
@@ -61,11 +62,6 @@ void OnnxGraph::Parse() {
   }
   for (const auto& import : model_.opset_import()) {
     if (import.domain().empty() || import.domain() == "ai.onnx") opset_ = import.version();
-  }
-  // A model of other domains alone has no opset; its operators are named below.
-  if (opset_ < 7 && opset_ != 0) {
-    throw Error(ErrorCategory::kUnsupported, fmt::format("the model is of opset {}; 7 and newer are supported", opset_),
-                path_.string(), "convert it with onnx.version_converter");
   }
   for (const auto& function : model_.functions()) functions_[{function.domain(), function.name()}] = &function;
 }
@@ -231,11 +227,12 @@ std::vector<OnnxValue> OnnxGraph::ConvertCall(const onnx::FunctionProto& functio
   return outputs;
 }
 
-std::vector<OnnxValue> OnnxGraph::ConvertOperator(NodeContext& context, const OnnxRow& row) const {
+std::vector<OnnxValue> OnnxGraph::ConvertOperator(NodeContext& context, const OnnxRow& row, bool is_standard) const {
   for (size_t i = 0; i < context.num_inputs() && row.narrow == NarrowUse::kNone; ++i) {
     if (context.NarrowOf(i) == nullptr) continue;
     context.Unsupported(fmt::format("input {} has element type {}", i, context.NarrowOf(i)->name));
   }
+  if (is_standard) ReadOldForm(context);
   CheckOperands(context, row.signature);
   const std::vector<Expr> results = row.convert(context);
   std::vector<OnnxValue> outputs;
@@ -273,7 +270,7 @@ void OnnxGraph::Convert(const onnx::NodeProto& node) {
     if (const onnx::FunctionProto* function = LocalFunction(node)) {
       outputs = ConvertCall(*function, node, inputs);
     } else {
-      outputs = ConvertOperator(context, *RowOf(node));
+      outputs = ConvertOperator(context, *RowOf(node), IsStandard(node.domain()));
     }
   } catch (const Error& error) {
     // An error that has a place comes from a node within this one.

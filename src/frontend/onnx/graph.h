@@ -84,7 +84,7 @@ class OnnxGraph {
   std::vector<OnnxValue> ConvertCall(const onnx::FunctionProto& function, const onnx::NodeProto& node,
                                      const std::vector<OnnxValue>& inputs);
   /// Converts a node that calls no local function.
-  std::vector<OnnxValue> ConvertOperator(NodeContext& context, const OnnxRow& row) const;
+  std::vector<OnnxValue> ConvertOperator(NodeContext& context, const OnnxRow& row, bool is_standard) const;
   const onnx::FunctionProto* LocalFunction(const onnx::NodeProto& node) const;
   static const OnnxRow* RowOf(const onnx::NodeProto& node);
 

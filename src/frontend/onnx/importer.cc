@@ -21,6 +21,8 @@ const OnnxConverters& AllOnnxConverters() {
     AddRecurrentConverters(all);
     AddQuantisedConverters(all);
     AddRandomConverters(all);
+    AddTrainingConverters(all);
+    AddNgramConverters(all);
     AddActivationConverters(all);
     AddNormalisationConverters(all);
     AddResizeConverters(all);
@@ -43,7 +45,7 @@ const OnnxConverters& AllOnnxConverters() {
 const char* OnnxRefusal(const std::string& op_type) {
   static const std::unordered_map<std::string, const char*> reasons = [] {
     std::unordered_map<std::string, const char*> all;
-    for (const char* op : {"RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer"}) {
+    for (const char* op : {"RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"}) {
       all[op] = "there are no tensors of strings";
     }
     for (const char* op : {"ConcatFromSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase",

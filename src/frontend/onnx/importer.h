@@ -36,6 +36,7 @@ class NodeContext {
   /// Version of ai.onnx that the model asks for.
   int64_t opset() const { return opset_; }
 
+  void ReplaceInput(size_t i, Expr value) { inputs_[i] = std::move(value); }
   size_t num_inputs() const { return inputs_.size(); }
   bool HasInput(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
   /// Throws kInput when the input is absent.
@@ -178,6 +179,8 @@ void AddControlConverters(OnnxConverters& converters);
 void AddRecurrentConverters(OnnxConverters& converters);
 void AddQuantisedConverters(OnnxConverters& converters);
 void AddRandomConverters(OnnxConverters& converters);
+void AddTrainingConverters(OnnxConverters& converters);
+void AddNgramConverters(OnnxConverters& converters);
 
 /// Constants larger than this are not made while importing: a broadcast or a fill may stay symbolic at no cost.
 inline constexpr int64_t kLargestFoldedBytes = int64_t{64} << 20;

@@ -107,6 +107,37 @@ Results ConvertAttention(NodeContext& node) {
   return {result, present_key, present_value, exposed};
 }
 
+/// Attention of heads whose scores and weights a graph each may change.
+Results ConvertFlexAttention(NodeContext& node) {
+  const Expr q = node.Input(0);
+  const DataType dtype = node.TypeOf(q).dtype();
+  const DataType precision = node.HasAttr("softmax_precision") ? node.DTypeOf(node.Int("softmax_precision", 1))
+                             : dtype == kFloat64               ? kFloat64
+                                                               : kFloat32;
+  if (!precision.is_floating()) node.Invalid("softmax_precision is " + precision.ToString() + ", floats are wanted");
+  const int64_t heads = node.Known(node.SizesOf(q)[1], "the number of heads");
+  const auto shared = [&](size_t input) {
+    const int64_t own = node.Known(node.SizesOf(node.Input(input))[1], "the number of heads");
+    if (own < 1 || heads % own != 0)
+      node.Invalid(fmt::format("{} heads of keys do not divide {} of queries", own, heads));
+    if (own == heads) return node.Input(input);
+    return node.Op("repeat", {node.Input(input)}, {{"repeats", heads / own}, {"axis", 1}});
+  };
+  const auto changed = [&](const char* name, const Expr& x) {
+    if (!node.HasAttr(name)) return x;
+    const Results results = node.ConvertSubgraph(name, {x});
+    if (results.size() != 1)
+      node.Invalid(fmt::format("the graph '{}' has {} results, one is wanted", name, results.size()));
+    return results[0];
+  };
+  const int64_t features = node.Known(node.SizesOf(q)[3], "the number of features");
+  const double scale = node.Float("scale", 1 / std::sqrt(static_cast<double>(std::max<int64_t>(features, 1))));
+  const Expr product = MultiplyMatrices(node, q, Transpose(node, shared(1), {0, 1, 3, 2}));
+  const Expr scores = changed("score_mod", node.Cast(Scaled(node, product, scale), precision));
+  const Expr weights = changed("prob_mod", node.Op("nn.softmax", {scores}, {{"axis", -1}}));
+  return {MultiplyMatrices(node, node.Cast(weights, dtype), shared(2))};
+}
+
 Results ConvertRotaryEmbedding(NodeContext& node) {
   Expr x = node.Input(0);
   const bool packed = node.Rank(x) == 3;
@@ -228,6 +259,7 @@ void AddAttentionConverters(OnnxConverters& converters) {
                  "Q: float[3..4], K: same[3..4], V: float[3..4], attn_mask?: [1..4], past_key?: same[4], "
                  "past_value?: float[4], nonpad_kv_seqlen?@24: int[1] -> Y, present_key?, present_value?, "
                  "qk_matmul_output?");
+  converters.Add("ai.onnx.preview.FlexAttention", ConvertFlexAttention, "Q: float[4], K: same[4], V: same[4] -> Y");
   converters.Add("RotaryEmbedding", ConvertRotaryEmbedding,
                  "X: float[3..4], cos_cache: same[2..3], sin_cache: same[2..3], position_ids?: int[2] -> Y");
   converters.Add("LinearAttention", ConvertLinearAttention,

@@ -155,7 +155,6 @@ Results ConvertLoop(NodeContext& node) {
   return Recurse(node, limit, condition, carried);
 }
 
-/// A loop over slices of its inputs; how many there are is always known.
 /// Attributes of a Scan, and the numbers of its operands.
 struct ScanForm {
   size_t num_scans;
@@ -167,12 +166,12 @@ struct ScanForm {
   V out_directions;
 };
 
-ScanForm ReadScan(NodeContext& node) {
+/// `num_inputs` of states and of what is scanned.
+ScanForm ReadScan(NodeContext& node, size_t num_inputs) {
   const auto num_scans = static_cast<size_t>(node.Int("num_scan_inputs", 0));
-  if (node.opset() < 9) node.Unsupported("Scan over batches, as before opset 9");
-  if (num_scans < 1 || num_scans > node.num_inputs())
-    node.Invalid(fmt::format("num_scan_inputs is {}, there are {} inputs", num_scans, node.num_inputs()));
-  const size_t num_states = node.num_inputs() - num_scans;
+  if (num_scans < 1 || num_scans > num_inputs)
+    node.Invalid(fmt::format("num_scan_inputs is {}, there are {} inputs", num_scans, num_inputs));
+  const size_t num_states = num_inputs - num_scans;
   if (node.num_outputs() < num_states)
     node.Invalid(fmt::format("{} outputs for {} states", node.num_outputs(), num_states));
   const size_t num_collected = node.num_outputs() - num_states;
@@ -185,16 +184,16 @@ ScanForm ReadScan(NodeContext& node) {
           num_states,
           num_collected,
           padded("scan_input_axes", num_scans),
-          padded("scan_input_directions", num_scans),
+          padded(node.opset() < 9 ? "directions" : "scan_input_directions", num_scans),
           padded("scan_output_axes", num_collected),
           padded("scan_output_directions", num_collected)};
 }
 
-/// Returns the number of slices, the same of all inputs that are scanned, and normalises their axes.
-int64_t ScanSteps(NodeContext& node, ScanForm& form) {
+/// Returns the number of slices, the same of all `inputs` that are scanned, and normalises their axes.
+int64_t ScanSteps(NodeContext& node, ScanForm& form, const Results& inputs) {
   int64_t steps = 0;
   for (size_t i = 0; i < form.num_scans; ++i) {
-    const Expr x = node.Input(form.num_states + i);
+    const Expr& x = inputs[form.num_states + i];
     form.in_axes[i] = NormalAxis(node, form.in_axes[i], node.Rank(x));
     const int64_t own = node.ShapeOf(x)[static_cast<size_t>(form.in_axes[i])];
     if (i > 0 && own != steps)
@@ -220,20 +219,23 @@ Expr Stacked(NodeContext& node, const Results& values, int64_t out_axis, bool is
   return Concatenate(node, std::move(rows), axis);
 }
 
-Results ConvertScan(NodeContext& node) {
-  ScanForm form = ReadScan(node);
-  Results states;
-  for (size_t i = 0; i < form.num_states; ++i) states.push_back(node.Input(i));
-  const int64_t steps = ScanSteps(node, form);
+/// Slice `at` of `x` along `axis`, without that axis.
+Expr Row(NodeContext& node, const Expr& x, int64_t axis, int64_t at) {
+  Shape shape = node.ShapeOf(x);
+  shape.erase(shape.begin() + axis);
+  return node.Reshape(Slice(node, x, axis, at, at + 1), shape);
+}
+
+/// A loop over slices of its inputs; how many there are is always known.
+Results ScanOver(NodeContext& node, ScanForm form, const Results& given) {
+  Results states(given.begin(), given.begin() + static_cast<int64_t>(form.num_states));
+  const int64_t steps = ScanSteps(node, form, given);
   std::vector<Results> collected(form.num_collected);
   for (int64_t step = 0; step < steps; ++step) {
     Results inputs = states;
     for (size_t i = 0; i < form.num_scans; ++i) {
-      const Expr x = node.Input(form.num_states + i);
       const int64_t at = form.in_directions[i] != 0 ? steps - 1 - step : step;
-      Shape shape = node.ShapeOf(x);
-      shape.erase(shape.begin() + form.in_axes[i]);
-      inputs.push_back(node.Reshape(Slice(node, x, form.in_axes[i], at, at + 1), shape));
+      inputs.push_back(Row(node, given[form.num_states + i], form.in_axes[i], at));
     }
     const Results outputs = node.ConvertSubgraph("body", inputs);
     if (outputs.size() != node.num_outputs())
@@ -246,6 +248,34 @@ Results ConvertScan(NodeContext& node) {
     results.push_back(Stacked(node, collected[i], form.out_axes[i], form.out_directions[i] != 0));
   }
   return results;
+}
+
+/// As before opset 9: a scan for each sample of a batch, behind an input of the lengths of sequences.
+Results ScanBatch(NodeContext& node) {
+  if (node.HasInput(0)) node.Unsupported("Scan of sequences of several lengths, as before opset 9");
+  const ScanForm form = ReadScan(node, node.num_inputs() - 1);
+  const int64_t batch = node.ShapeOf(node.Input(1)).at(0);
+  if (batch < 1) node.Unsupported("a scan of no samples");
+  std::vector<Results> all(node.num_outputs());
+  for (int64_t sample = 0; sample < batch; ++sample) {
+    Results inputs;
+    for (size_t i = 1; i < node.num_inputs(); ++i) {
+      const Shape shape = node.ShapeOf(node.Input(i));
+      if (shape.empty() || shape[0] != batch) node.Invalid(fmt::format("input {} has not {} samples", i, batch));
+      inputs.push_back(Row(node, node.Input(i), 0, sample));
+    }
+    const Results results = ScanOver(node, form, inputs);
+    for (size_t i = 0; i < all.size(); ++i) all[i].push_back(results[i]);
+  }
+  Results results;
+  for (const Results& values : all) results.push_back(Stacked(node, values, 0, /*is_reversed=*/false));
+  return results;
+}
+
+Results ConvertScan(NodeContext& node) {
+  if (node.opset() < 9) return ScanBatch(node);
+  for (size_t i = 0; i < node.num_inputs(); ++i) (void)node.Input(i);
+  return ScanOver(node, ReadScan(node, node.num_inputs()), node.inputs());
 }
 
 }  // namespace
