@@ -178,6 +178,15 @@ TEST(NarrowTypesTest, IntegersWrapAndQuantisedOnesSaturate) {
   EXPECT_EQ(ResultOf(model, x).ToInts(), (std::vector<int64_t>{-8, -8, -1, 0, 7, 7, 7, 7}));
 }
 
+TEST(NarrowTypesTest, NoZeroHasASignBehindItsZeroPoint) {
+  ModelFile model(25);
+  model.Input("x", TensorProto::FLOAT, {2}).Output("y");
+  model.Initializer("scale", MakeScalar(1, kFloat32)->value());
+  SetInt(model.Node("QuantizeLinear", {"x", "scale"}, {"y"}), "output_dtype", TensorProto::FLOAT4E2M1);
+  const Tensor codes = ResultOf(model, Tensor::Of<float>({2}, kFloat32, std::vector<float>{-0.0F, -1}));
+  EXPECT_EQ(codes.ToInts(), (std::vector<int64_t>{0, 10}));
+}
+
 /// Adds an initializer of `type` whose packed bytes are `raw`.
 void AddPacked(ModelFile& model, const std::string& name, TensorProto::DataType type, const Shape& shape,
                const std::string& raw) {

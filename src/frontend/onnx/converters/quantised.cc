@@ -100,7 +100,9 @@ Expr FloatZeroPoint(NodeContext& node, const NarrowType& type) {
 Expr QuantizeToFloats(NodeContext& node, const Expr& scale, int64_t axis, const NarrowType& type) {
   const Expr data = node.Input(0);
   Expr result = node.Op("divide", {node.Cast(data, kFloat32), node.Cast(Spread(node, data, scale, axis), kFloat32)});
-  if (const Expr zero = FloatZeroPoint(node, type)) result = node.Op("add", {result, Spread(node, data, zero, axis)});
+  // Zero is added, too: -0 becomes 0.
+  const Expr zero = FloatZeroPoint(node, type);
+  result = node.Op("add", {result, zero == nullptr ? node.Scalar(0, kFloat32) : Spread(node, data, zero, axis)});
   return Narrow(node, result, type, {.saturates = node.Int("saturate", 1) != 0});
 }
 
