@@ -7,6 +7,7 @@ namespace {
 constexpr std::string_view kMark = "marks a value for passes, and computes nothing";
 constexpr std::string_view kDialect =
     "becomes operators between qnn.dequantize and qnn.quantize before it is asked for";
+constexpr std::string_view kNoTrees = "OpenVINO has no decision trees";
 constexpr std::string_view kRunTimeSize = "the size of its result is known at run time only";
 constexpr std::string_view kDrawn = "its numbers are drawn between partitions";
 
@@ -98,6 +99,7 @@ constexpr OperatorRow kOperators[] = {
     {"mean", kFloats},
     {"min", kNumbers},
     {"minimum", kNumbers},
+    {"ml.tree_leaves", kNumbers, kNoTrees},
     {"mod", kNumbers},
     {"multiply", kNumbers},
     {"ndarray_size", kAny},

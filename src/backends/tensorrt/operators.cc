@@ -12,6 +12,7 @@ constexpr std::string_view kBits = "TensorRT computes numbers, but not their bit
 constexpr std::string_view kNoBools = "TensorRT reduces numbers, but no bools";
 constexpr std::string_view kRegions =
     "TensorRT computes regions of interest by plug-ins only, which TensorRT-RTX has not";
+constexpr std::string_view kNoTrees = "TensorRT has no decision trees";
 constexpr std::string_view kPositions = "TensorRT's pools give the largest values, but not where they were";
 
 constexpr ElementTypes kFloats = ElementTypes::kFloats;
@@ -102,6 +103,7 @@ constexpr OperatorRow kOperators[] = {
     {"mean", kFloats},
     {"min", kNumbers},
     {"minimum", kNumbers},
+    {"ml.tree_leaves", kNumbers, kNoTrees},
     {"mod", kNumbers},
     {"multiply", kNumbers},
     {"ndarray_size", kAny},

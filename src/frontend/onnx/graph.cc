@@ -30,6 +30,11 @@ constexpr int64_t kMostNodes = 500000;
 
 bool IsStandard(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
 
+/// The name under which the tables have an operator: that of another domain behind the domain.
+std::string RowName(const onnx::NodeProto& node) {
+  return IsStandard(node.domain()) ? node.op_type() : node.domain() + "." + node.op_type();
+}
+
 }  // namespace
 
 OnnxGraph::OnnxGraph(const std::filesystem::path& path, const ImportOptions& options, int64_t least_size)
@@ -85,9 +90,7 @@ const onnx::FunctionProto* OnnxGraph::LocalFunction(const onnx::NodeProto& node)
 }
 
 /// The row of an operator that no local function of the model stands for; null when there is none.
-const OnnxRow* OnnxGraph::RowOf(const onnx::NodeProto& node) {
-  return AllOnnxConverters().Find(IsStandard(node.domain()) ? node.op_type() : node.domain() + "." + node.op_type());
-}
+const OnnxRow* OnnxGraph::RowOf(const onnx::NodeProto& node) { return AllOnnxConverters().Find(RowName(node)); }
 
 /// All operators that cannot be converted, in nested graphs and local functions too, in one error.
 void OnnxGraph::CheckOperators() const {
@@ -106,7 +109,7 @@ void OnnxGraph::CheckOperators() const {
       if (RowOf(node) != nullptr) continue;
       Uses& uses = unknown[IsStandard(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type()];
       if (uses.count++ == 0) uses.first = NodeName(node);
-      const char* reason = IsStandard(node.domain()) ? OnnxRefusal(node.op_type()) : nullptr;
+      const char* reason = OnnxRefusal(RowName(node));
       if (reason != nullptr) uses.reason = std::string(": ") + reason;
     }
   };

@@ -6,6 +6,7 @@
 #include "collage/frontend/onnx.h"
 #include "collage/support/error.h"
 #include "frontend/onnx/converters/microsoft/microsoft.h"
+#include "frontend/onnx/converters/ml/ml.h"
 #include "frontend/onnx/graph.h"
 
 namespace collage {
@@ -37,6 +38,11 @@ const OnnxConverters& AllOnnxConverters() {
     AddMicrosoftNormalisation(all);
     AddMicrosoftQuantised(all);
     AddMicrosoftBlockQuantised(all);
+    AddMlTrees(all);
+    AddMlLinear(all);
+    AddMlSupportVectors(all);
+    AddMlFeatures(all);
+    AddMlEncoders(all);
     return all;
   }();
   return converters;
@@ -55,6 +61,8 @@ const char* OnnxRefusal(const std::string& op_type) {
     for (const char* op : {"Optional", "OptionalGetElement", "OptionalHasElement"})
       all[op] = "there are no optional values";
     all["ImageDecoder"] = "images are decoded before a model runs";
+    all["ai.onnx.ml.CategoryMapper"] = "there are no tensors of strings";
+    for (const char* op : {"ai.onnx.ml.CastMap", "ai.onnx.ml.DictVectorizer"}) all[op] = "there are no maps";
     return all;
   }();
   const auto it = reasons.find(op_type);

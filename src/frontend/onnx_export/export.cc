@@ -73,6 +73,7 @@ const OnnxExportRows& AllOnnxExportRows() {
     AddQuantisedRows(all);
     AddRecurrentRows(all);
     AddVisionRows(all);
+    AddTreeRows(all);
     return all;
   }();
   return rows;

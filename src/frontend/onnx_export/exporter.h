@@ -97,6 +97,7 @@ void AddReductionRows(OnnxExportRows& rows);
 void AddQuantisedRows(OnnxExportRows& rows);
 void AddRecurrentRows(OnnxExportRows& rows);
 void AddVisionRows(OnnxExportRows& rows);
+void AddTreeRows(OnnxExportRows& rows);
 
 /// The table of all rows by Relay operator.
 const OnnxExportRows& AllOnnxExportRows();

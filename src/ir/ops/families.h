@@ -39,5 +39,6 @@ void AddLinearAlgebraOps(std::vector<OpDef>& rows);
 void AddVisionOps(std::vector<OpDef>& rows);
 void AddSamplingOps(std::vector<OpDef>& rows);
 void AddRecurrentOps(std::vector<OpDef>& rows);
+void AddTreeOps(std::vector<OpDef>& rows);
 
 }  // namespace collage

@@ -28,6 +28,7 @@ std::vector<OpDef> AllOpRows() {
   AddVisionOps(rows);
   AddSamplingOps(rows);
   AddRecurrentOps(rows);
+  AddTreeOps(rows);
   AddDynamicOps(rows);
   AddLayoutOps(rows);
   AddRequantiseOps(rows);

@@ -1,6 +1,6 @@
 // open_conformance.cc: ONNX's own test cases for its operators with all sizes of their inputs symbolic.
 //
-//     open_conformance CASES REFUSED OPEN_REFUSED [NAME… | --update]
+//     open_conformance CASES REFUSED OPEN_REFUSED [NAME… | --update | --batch]
 //
 // CASES and REFUSED are those of onnx_conformance; the cases that REFUSED lists are left out. Dimensions of a case's
 // inputs become symbols, one for each size that occurs. Imported once so, the model must give the results that are
@@ -9,7 +9,7 @@
 //
 // A case whose import declines that, too, must be in OPEN_REFUSED, a table as REFUSED is one, and no others may be.
 // With NAMEs (patterns), only these cases run, and what happened to each is printed. --update in their place writes the
-// table anew.
+// table anew; with --batch only the first dimension of matrices and larger tensors is symbolic.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ enum class Kind : char {
   kRightFirst = 'f',  ///< with symbols in the first one
   kRefused = 'r',
   kWrong = 'w',
-  kNoSymbols = 'n',  ///< all inputs are constants or have no dimensions
+  kNoSymbols = 'n',  ///< all inputs are constants, or have no dimensions
 };
 
 struct Outcome {
@@ -50,7 +50,8 @@ struct Outcome {
 /// A case under test.
 class OpenCaseCheck {
  public:
-  explicit OpenCaseCheck(const std::filesystem::path& path) : path_(path), names_(OnnxInputNames(path)) {
+  OpenCaseCheck(const std::filesystem::path& path, bool only_batch)
+      : path_(path), only_batch_(only_batch), names_(OnnxInputNames(path)) {
     data_ = ReadNodeCase(std::filesystem::path(path).replace_extension(".npz"));
     names_.resize(std::min(names_.size(), data_.inputs.size()));
   }
@@ -59,7 +60,7 @@ class OpenCaseCheck {
     FindBinding();
     std::vector<size_t> open;
     for (size_t i = 0; i < names_.size(); ++i) {
-      if (!IsConstant(i) && data_.inputs[i].rank() > 0) open.push_back(i);
+      if (!IsConstant(i) && data_.inputs[i].rank() > (only_batch_ ? 1 : 0)) open.push_back(i);
     }
     if (open.empty()) return {Kind::kNoSymbols, "", 0, 0};
     Outcome outcome = Check(open);
@@ -112,7 +113,13 @@ class OpenCaseCheck {
       if (name == names_.end() || std::ranges::find(open, number) == open.end()) continue;
       auto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
       shape.clear_dim();
-      for (const int64_t size : data_.inputs[number].shape()) shape.add_dim()->set_dim_param(fmt::format("s{}", size));
+      for (const int64_t size : data_.inputs[number].shape()) {
+        if (only_batch_ && shape.dim_size() > 0) {
+          shape.add_dim()->set_dim_value(size);
+        } else {
+          shape.add_dim()->set_dim_param(fmt::format("s{}", size));
+        }
+      }
     }
     const std::filesystem::path path =
         std::filesystem::temp_directory_path() / fmt::format("collage_node_{}.onnx", getpid());
@@ -137,10 +144,13 @@ class OpenCaseCheck {
   std::vector<InputShapes> OtherSizes(const std::vector<size_t>& open) const {
     std::vector<InputShapes> all(3);
     for (const size_t input : open) {
-      for (const int64_t size : data_.inputs[input].shape()) {
-        all[0][names_[input]].push_back(size > 1 ? size + 1 : size);
-        all[1][names_[input]].push_back(size > 1 ? 2 * size : size);
-        all[2][names_[input]].push_back(size == 1 ? 3 : size);
+      const Shape& shape = data_.inputs[input].shape();
+      for (size_t d = 0; d < shape.size(); ++d) {
+        const int64_t size = shape[d];
+        const bool stays = only_batch_ && d > 0;
+        all[0][names_[input]].push_back(size > 1 && !stays ? size + 1 : size);
+        all[1][names_[input]].push_back(size > 1 && !stays ? 2 * size : size);
+        all[2][names_[input]].push_back(size == 1 && !stays ? 3 : size);
       }
     }
     return all;
@@ -183,12 +193,13 @@ class OpenCaseCheck {
   }
 
   std::filesystem::path path_;
+  bool only_batch_;
   std::vector<std::string> names_;
   NodeCase data_;
   std::map<std::string, Tensor> constants_;
 };
 
-Outcome RunModelApart(const std::filesystem::path& model) {
+Outcome RunModelApart(const std::filesystem::path& model, bool only_batch) {
   const auto text = [](const Outcome& outcome) {
     return fmt::format("{}{} {} {}", static_cast<char>(outcome.kind), outcome.num_equal, outcome.num_refused,
                        outcome.text);
@@ -196,7 +207,7 @@ Outcome RunModelApart(const std::filesystem::path& model) {
   const std::string answer = RunApart(
       [&] {
         try {
-          return text(OpenCaseCheck(model).Run());
+          return text(OpenCaseCheck(model, only_batch).Run());
         } catch (const std::exception& error) {
           return text({Kind::kWrong, error.what(), 0, 0});
         }
@@ -245,7 +256,8 @@ int Main(int argc, char** argv) {
   std::vector<Refusal> unsupported = ReadTable(argv[2]);
   std::vector<Refusal> table = ReadTable(argv[3]);
   const bool updates = argc == 5 && std::string_view(argv[4]) == "--update";
-  const bool all = argc == 4 || updates;
+  const bool only_batch = argc == 5 && std::string_view(argv[4]) == "--batch";
+  const bool all = argc == 4 || updates || only_batch;
   std::string rows;
   std::map<Kind, int> kinds;
   std::map<std::string, int> reasons;
@@ -255,7 +267,7 @@ int Main(int argc, char** argv) {
     if (!all && std::none_of(argv + 4, argv + argc, [&](const char* pattern) { return Fits(pattern, name); })) continue;
     if (FindRefusal(unsupported, name) != nullptr) continue;
     ++total;
-    const Outcome outcome = RunModelApart(model);
+    const Outcome outcome = RunModelApart(model, only_batch);
     ++kinds[outcome.kind];
     num_equal += outcome.num_equal;
     num_refused += outcome.num_refused;
@@ -291,6 +303,6 @@ int Main(int argc, char** argv) {
 }  // namespace collage
 
 int main(int argc, char** argv) {
-  constexpr const char* kUsage = "open_conformance CASES REFUSED OPEN_REFUSED [NAME... | --update]";
+  constexpr const char* kUsage = "open_conformance CASES REFUSED OPEN_REFUSED [NAME... | --update | --batch]";
   return collage::RunConformance(argc, argv, 3, kUsage, collage::Main);
 }

@@ -1,9 +1,9 @@
-"""Writes test cases for operators of com.microsoft: random attributes, shapes and types, and what ONNX Runtime computes.
+"""Writes test cases for operators of com.microsoft and ai.onnx.ml: random attributes, and what ONNX Runtime computes.
 
 The files are those of write_cases.py. ONNX Runtime has no kernels for processors of some operators; their cases have
 what NumPy computes by the operator's documentation.
 
-Usage: write_microsoft_cases.py FOLDER [--seed N] [--cases N]
+Usage: write_microsoft_cases.py FOLDER [--of microsoft|ml] [--seed N] [--cases N]
 """
 
 import argparse
@@ -12,11 +12,14 @@ from collections.abc import Iterator
 
 import microsoft.attention
 import microsoft.fused
-import microsoft.quantised  # noqa: F401  these register their cases
+import microsoft.quantised  # noqa: F401
+import ml.features
+import ml.linear
+import ml.trees  # noqa: F401  these register their cases
 import numpy as np
 import onnx
 import onnxruntime
-from microsoft.case import MAKERS, Case, Random
+from microsoft.case import MAKERS, Case, Maker, Random
 from onnx import TensorProto, helper, numpy_helper
 
 
@@ -40,16 +43,23 @@ def model_of(name: str, one: Case) -> onnx.ModelProto:
     for result in results:
         result.ClearField("type")
     graph = helper.make_graph([node], name, inputs, results, initializers)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    opsets = [helper.make_opsetid("", 17)]
+    if one.domain:
+        opsets.append(helper.make_opsetid(one.domain, one.version))
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
-def cases(seed: int, count: int) -> Iterator[tuple[str, str, Case]]:
-    """Names, operators and cases: `count` of each operator."""
+def prefix(maker: Maker) -> str:
+    """Whose operator a maker's cases are of: the name of its package."""
+    return maker.__module__.split(".")[0]
+
+
+def cases(of: str, seed: int, count: int) -> Iterator[tuple[str, str, Case]]:
+    """Names, operators and cases: `count` of each operator of the package `of`."""
     for index, (name, maker) in enumerate(MAKERS.items()):
-        for i in range(count):
+        for i in range(count if prefix(maker) == of else 0):
             yield (
-                f"test_microsoft_{name.lower()}_{i}",
+                f"test_{prefix(maker)}_{name.lower()}_{i}",
                 name.split(".")[0],
                 maker(Random(seed * 100_003 + index * 1009 + i)),
             )
@@ -59,6 +69,7 @@ def main() -> None:
     """Writes the files."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--of", choices=["microsoft", "ml"], default="microsoft", help="whose operators")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=6)
     args = parser.parse_args()
@@ -69,7 +80,7 @@ def main() -> None:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     written = 0
-    for file, name, one in cases(args.seed, args.cases):
+    for file, name, one in cases(args.of, args.seed, args.cases):
         model = model_of(name, one)
         feeds = {f"x{i}": x for i, x in enumerate(one.inputs) if x is not None and i not in one.weights}
         results = one.results
@@ -89,7 +100,7 @@ def main() -> None:
         onnx.save(model, args.folder / f"{file}.onnx")
         np.savez(args.folder / f"{file}.npz", **arrays)
         written += 1
-    print(f"{written} cases of {len(MAKERS)} operators")
+    print(f"{written} cases of {sum(prefix(maker) == args.of for maker in MAKERS.values())} operators")
 
 
 if __name__ == "__main__":

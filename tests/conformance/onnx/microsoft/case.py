@@ -18,6 +18,7 @@ class Case:
     weights: tuple[int, ...] = ()
     outputs: tuple[bool, ...] = (True,)
     domain: str = "com.microsoft"
+    version: int = 1  # of the domain
     tolerance: float = 2e-5  # of the largest element
     steps: int = 0  # by which integers may be off
     results: list[Array] | None = None  # of an operator that ONNX Runtime has on GPUs only

@@ -93,6 +93,11 @@ Value RoiPool(X& x, C call, I indices);
 Value MaxPoolIndices(X& x, C call, I indices);
 Value LocalResponse(X& x, C call, I indices);
 
+// ---- decision trees ----
+
+/// Lanes walk through trees of their own until all have come to a leaf.
+Value TreeLeaves(X& x, C call, I indices);
+
 // ---- fields of a result ----
 
 Value SplitField(X& x, C call, int field, I indices);

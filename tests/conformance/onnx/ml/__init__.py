@@ -1,0 +1,1 @@
+"""Random cases of operators of ai.onnx.ml."""
