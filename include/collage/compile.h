@@ -53,6 +53,8 @@ struct CompileOptions {
   std::map<std::string, Shape> dims;
   /// Values of inputs that are the same in every run, by name, as ImportOptions::constant_texts.
   std::map<std::string, std::string> constants;
+  /// Numbers of elements of inputs that are sequences, by name; 0 for an optional input that is not there.
+  std::map<std::string, Shape> lengths;
   /// Sizes of dynamic dimensions, by name ("sequence", or "x[0]" for one without a name). The model gets a plan
   /// for each combination, searched like a model of just these sizes; a run with other sizes takes the native
   /// toolchain's kernels for any size.

@@ -48,6 +48,17 @@ def _ports(rows: list[Any]) -> list[Port]:
     return [Port(row["name"], tuple(row["shape"]), row["dtype"], tuple(row.get("dimension_names", ()))) for row in rows]
 
 
+def _with_elements(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The values of inputs, those of a list for the sequence x as ``x.0``, ``x.1``, …"""
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if isinstance(value, (list, tuple)) and name not in names and f"{name}.0" in names:
+            values.update({f"{name}.{i}": element for i, element in enumerate(value)})
+        else:
+            values[name] = value
+    return values
+
+
 def _load_file(path: str | os.PathLike[str]) -> _core.Model | _core.Program:
     return _core.Program.load(path) if _core.Bytecode.is_bytecode(path) else _core.Model.load(path)
 
@@ -111,10 +122,14 @@ class Executable:
 
     def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         names = [port.name for port in self.inputs]
-        if len(args) > len(names):
-            raise InputError(f"the model has {len(names)} inputs, got {len(args)}")
-        values = dict(zip(names, args))
-        for name, value in named.items():
+        tensors: list[Any] = []
+        for arg in args:
+            begins_sequence = len(tensors) < len(names) and names[len(tensors)].endswith(".0")
+            tensors += arg if begins_sequence and isinstance(arg, (list, tuple)) else [arg]
+        if len(tensors) > len(names):
+            raise InputError(f"the model has {len(names)} inputs, got {len(tensors)}")
+        values = dict(zip(names, tensors))
+        for name, value in _with_elements(named, names).items():
             if name not in names:
                 raise InputError(f"there is no input '{name}'", hint=f"there are: {', '.join(names)}")
             if name in values:
@@ -129,8 +144,8 @@ class Executable:
         """Runs once. Returns the output's array, or a tuple of them when there are several.
 
         Args:
-            args: arrays in the order of the inputs.
-            named: arrays by the inputs' names.
+            args: arrays in the order of the inputs; a list for an input of the model that is a sequence.
+            named: arrays by the inputs' names; a list for a sequence.
 
         Raises:
             InputError: an input is missing, unknown, or of another shape or dtype.

@@ -26,6 +26,10 @@ class Settings(TypedDict, total=False):
     """Value of an input that is the same in every run, which is an input no more: a number, numbers separated by
     commas, or a file (.npy, .pb). None: all inputs are given in a run."""
 
+    lengths: Mapping[str, int | Sequence[int]] | None
+    """Number of elements of an input that is a sequence: x becomes the inputs x.0, x.1 and so on. 0 leaves an optional
+    input out. None: as many elements as `--shape` and `--constant` name."""
+
     tune_at: Mapping[str, Sequence[int]] | None
     """Sizes of a dynamic dimension. Each combination gets a plan of its own, for which all toolchains are searched; a
     dimension without a name is called ``INPUT[AXIS]``. None: only native kernels for any size."""

@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, Union
+from typing import Any, Protocol, Union, cast
 
 from collage import _core
 from collage._core import Function, IRModule
@@ -36,9 +36,27 @@ def _as_file(model: OnnxModel) -> Iterator[str]:
         yield path
 
 
+def _shapes_and_lengths(
+    given: Mapping[str, Sequence[int] | Sequence[Sequence[int]] | None],
+) -> tuple[dict[str, list[int]], dict[str, int]]:
+    """Shapes of tensors, elements of the sequence x as ``x.0``, ``x.1``, …; and the lengths of sequences."""
+    shapes: dict[str, list[int]] = {}
+    lengths: dict[str, int] = {}
+    for name, sizes in given.items():
+        if sizes is None:
+            lengths[name] = 0
+        elif any(isinstance(size, Sequence) for size in sizes):
+            lengths[name] = len(sizes)
+            for i, element in enumerate(sizes):
+                shapes[f"{name}.{i}"] = [int(size) for size in cast("Sequence[int]", element)]
+        else:
+            shapes[name] = [int(size) for size in cast("Sequence[int]", sizes)]
+    return shapes, lengths
+
+
 def from_onnx(
     model: OnnxModel,
-    shape: Mapping[str, Sequence[int]] | None = None,
+    shape: Mapping[str, Sequence[int] | Sequence[Sequence[int]] | None] | None = None,
     constants: Mapping[str, Any] | None = None,
     dims: Mapping[str, int | Sequence[int]] | None = None,
 ) -> IRModule:
@@ -46,7 +64,8 @@ def from_onnx(
 
     Args:
         model: a path (external data is read beside it), the bytes of a model, or an ``onnx.ModelProto``.
-        shape: shapes of inputs, by name. Dimensions that neither the model nor this gives become ``?``.
+        shape: shapes of inputs, by name. Dimensions that neither the model nor this gives become ``?``. An input that is a
+            sequence has a list of shapes, one for each element; an optional input that is not there has None.
         constants: arrays for inputs that are the same in every run, by name; they are no parameters then.
         dims: sizes of dimensions, by name (``"batch"``, or ``"x[0]"``): one, or the least and the largest.
 
@@ -54,11 +73,11 @@ def from_onnx(
         InputError: the file cannot be read, or inputs do not fit.
         UnsupportedError: unknown operators, all of them at once.
     """
-    shapes = {name: [int(size) for size in sizes] for name, sizes in (shape or {}).items()}
+    shapes, lengths = _shapes_and_lengths(shape or {})
     sizes = {name: (given, given) if isinstance(given, int) else given for name, given in (dims or {}).items()}
     ranges = {name: (int(given[0]), int(given[-1])) for name, given in sizes.items()}
     with _as_file(model) as path:
-        return _core.from_onnx(path, shapes, dict(constants or {}), ranges)
+        return _core.from_onnx(path, shapes, dict(constants or {}), ranges, lengths)
 
 
 def to_onnx(

@@ -87,8 +87,9 @@ Type CallType(const IRModule& module, const std::string& name, std::vector<Type>
 }
 
 IRModule FromOnnx(const std::filesystem::path& path, const std::map<std::string, Shape>& shapes,
-                  const nb::dict& constants, const std::map<std::string, std::pair<int64_t, int64_t>>& dims) {
-  ImportOptions options{.shapes = shapes};
+                  const nb::dict& constants, const std::map<std::string, std::pair<int64_t, int64_t>>& dims,
+                  const std::map<std::string, int64_t>& lengths) {
+  ImportOptions options{.shapes = shapes, .lengths = lengths};
   for (const auto& [name, range] : dims) options.dims[name] = {range.first, range.second};
   for (auto [name, value] : constants) options.constants[nb::cast<std::string>(name)] = TensorFrom(value);
   nb::gil_scoped_release release;
@@ -173,7 +174,7 @@ void BindModule(nb::module_& m) {
       .def("__getstate__", [](const IRModule& self) { return PrintModule(self); })
       .def("__setstate__",
            [](IRModule& self, const std::string& text) { new (&self) IRModule(ParseModule(text, "pickle")); });
-  m.def("from_onnx", &FromOnnx, "path"_a, "shapes"_a, "constants"_a, "dims"_a, "See `collage.frontend.from_onnx`.");
+  m.def("from_onnx", &FromOnnx, "path"_a, "shapes"_a, "constants"_a, "dims"_a, "lengths"_a, "See `from_onnx`.");
   m.def(
       "to_onnx",
       [](const IRModule& module, const std::vector<std::string>& output_names,

@@ -90,7 +90,7 @@ void CheckOptions(const CompileOptions& options, const Job& job) {
 }
 
 void RefuseShapes(const CompileOptions& options, const std::string& where) {
-  if (options.shapes.empty() && options.dims.empty() && options.constants.empty()) return;
+  if (options.shapes.empty() && options.dims.empty() && options.constants.empty() && options.lengths.empty()) return;
   throw Error(ErrorCategory::kInput, "shapes, sizes and constants are for ONNX models: a module states its own", where);
 }
 
@@ -144,11 +144,11 @@ std::vector<KnownToolchain> FindKnownToolchains(const CompileOptions& options, c
   return all;
 }
 
-/// The ONNX model `model`, which was imported as `main` with `constants`, once more with all its shapes bound.
-BindShapes BindByImport(const std::filesystem::path& model, const Function& main,
-                        const std::map<std::string, std::string>& constants) {
-  return [model, params = main->params(), constants](const std::vector<Shape>& shapes) {
-    ImportOptions bound{.constant_texts = constants};
+/// The ONNX model `model`, which was imported as `main` by `options`, once more with all its shapes bound.
+BindShapes BindByImport(const std::filesystem::path& model, const Function& main, const CompileOptions& options) {
+  const ImportOptions given = ImportOptionsOf(options);
+  return [model, params = main->params(), given](const std::vector<Shape>& shapes) {
+    ImportOptions bound{.constant_texts = given.constant_texts, .lengths = given.lengths};
     for (size_t i = 0; i < params.size(); ++i) bound.shapes[params[i]->name()] = shapes.at(i);
     return InferTypes(ImportOnnx(model, bound));
   };
@@ -203,7 +203,7 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
   for (const Toolchain* toolchain : selection.toolchains()) {
     for (const std::string& name : UndoneFor(*toolchain)) context.disabled_pass.push_back(name);
   }
-  const BindShapes by_import = open_inputs.empty() ? nullptr : BindByImport(name, graph.main(), options.constants);
+  const BindShapes by_import = open_inputs.empty() ? nullptr : BindByImport(name, graph.main(), options);
   const BindShapes by_types = [&](const std::vector<Shape>& shapes) { return BindParameters(graph, shapes); };
   const IRModule program = WithNamedSizes(PrepareForPartitioning(graph, context), sizes,
                                           by_import ? by_import : by_types, options.pass_context, context);
@@ -234,6 +234,7 @@ CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOp
 
 ImportOptions ImportOptionsOf(const CompileOptions& options) {
   ImportOptions importing{.shapes = options.shapes, .constant_texts = options.constants};
+  for (const auto& [name, length] : options.lengths) importing.lengths[name] = length.front();
   for (const auto& [name, sizes] : options.dims) importing.dims[name] = {sizes.front(), sizes.back()};
   return importing;
 }

@@ -316,6 +316,21 @@ SettingType Dimensions(std::map<std::string, Shape> CompileOptions::*field) {
   return type;
 }
 
+SettingType Lengths(std::map<std::string, Shape> CompileOptions::*field) {
+  SettingType type =
+      TypeOf(field, "numbers by the names of sequences", "NAME=NUMBER", "Mapping[str, int | Sequence[int]]",
+             /*is_repeated=*/true);
+  type.parse = [](const std::vector<std::string>& texts) { return SettingValue(ParseSizes(texts)); };
+  type.set = [field, wanted = type.values](CompileOptions& options, const SettingValue& value) {
+    const auto& lengths = As<std::map<std::string, Shape>>(value, wanted);
+    for (const auto& [name, numbers] : lengths) {
+      if (numbers.size() != 1 || numbers.front() < 0) Fail(fmt::format("sequence '{}' has no such length", name));
+    }
+    options.*field = lengths;
+  };
+  return type;
+}
+
 SettingType Constants(std::map<std::string, std::string> CompileOptions::*field) {
   SettingType type =
       TypeOf(field, "values by the names of inputs", "NAME=VALUE", "Mapping[str, str]", /*is_repeated=*/true);

@@ -40,6 +40,8 @@ SettingType Shapes(std::map<std::string, Shape> CompileOptions::*field);
 SettingType Sizes(std::map<std::string, Shape> CompileOptions::*field);
 /// A size or a range of sizes by the name of a dimension, "batch=1", "sequence=1..512"; two numbers are a range.
 SettingType Dimensions(std::map<std::string, Shape> CompileOptions::*field);
+/// Numbers of elements by the name of a sequence, "x=2".
+SettingType Lengths(std::map<std::string, Shape> CompileOptions::*field);
 /// Values of inputs by name, "sr=16000", "sizes=1,2" or "table=FILE.npy".
 SettingType Constants(std::map<std::string, std::string> CompileOptions::*field);
 /// JSON by the name of a toolchain, "NAME={…}" or "NAME=FILE.json".

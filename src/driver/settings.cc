@@ -51,6 +51,20 @@ std::vector<Setting> ModelSettings() {
            "commas, or a file (.npy, .pb).",
        .unset = "all inputs are given in a run",
        .page = "support.md#dynamic-shapes"},
+      {.name = "lengths",
+       .flag = "--length",
+       .group = "Model",
+       .commands = kCompileAndTune,
+       .type = Lengths(&Options::lengths),
+       .doc = "Number of elements of an input that is a sequence: x becomes the inputs x.0, x.1 and so on. 0 leaves an "
+              "optional input out.",
+       .unset = "as many elements as `--shape` and `--constant` name",
+       .page = "support.md#sequences-and-optional-values"},
+  };
+}
+
+std::vector<Setting> RunSettings() {
+  return {
       {.name = "tune_at",
        .flag = "--tune-at",
        .group = "Model",
@@ -411,7 +425,7 @@ std::vector<Setting> CorrectnessSettings() {
 
 std::vector<Setting> AllSettings() {
   std::vector<Setting> all;
-  for (const auto& part : {ModelSettings(), ToolchainSettings(), PrecisionSettings(), PassSettings(),
+  for (const auto& part : {ModelSettings(), RunSettings(), ToolchainSettings(), PrecisionSettings(), PassSettings(),
                            PartitionSettings(), FileSettings(), CostSettings(), CandidateSettings(), TimingSettings(),
                            SearchSettings(), EvolutionSettings(), CorrectnessSettings()}) {
     all.insert(all.end(), part.begin(), part.end());

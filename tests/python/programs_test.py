@@ -208,6 +208,34 @@ class Onnx(unittest.TestCase):
         with self.assertRaisesRegex(collage.InputError, "the model has no dimension 'y'"):
             collage.frontend.from_onnx(self.model(), dims={"y": 5})
 
+    def test_sequences_are_lists(self):
+        from onnx import TensorProto, helper
+
+        nodes = [
+            helper.make_node("ConcatFromSequence", ["x"], ["y"], axis=0),
+            helper.make_node("SequenceInsert", ["x", "y"], ["s"]),
+        ]
+        x = helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, None)
+        outputs = [helper.make_empty_tensor_value_info(name) for name in ("y", "s")]
+        graph = helper.make_graph(nodes, "g", [x], outputs)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        module = collage.frontend.from_onnx(model, shape={"x": [(2,), (3,)]})
+        self.assertEqual([param.name_hint for param in module.main.params], ["x.0", "x.1"])
+        exe = collage.compile(module, toolchains=["native"])
+        a, b = np.arange(2, dtype=np.float32), np.arange(3, dtype=np.float32)
+        for results in (exe.run({"x": [a, b]}), exe.run([[a, b]]), dict(zip(["y", "s.0", "s.1", "s.2"], exe([a, b])))):
+            self.assertEqual(list(results), ["y", "s.0", "s.1", "s.2"])
+            np.testing.assert_array_equal(results["s.2"], np.concatenate([a, b]))
+            np.testing.assert_array_equal(results["s.1"], b)
+        with self.assertRaisesRegex(collage.InputError, "no value for input 'x.1'"):
+            exe.run({"x": [a]})
+        with self.assertRaisesRegex(collage.UnsupportedError, "'x' is a sequence of unknown length"):
+            collage.frontend.from_onnx(model)
+        graph.input.append(helper.make_tensor_value_info("x.0", TensorProto.FLOAT, [2]))
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        with self.assertRaisesRegex(collage.InputError, "two inputs are called 'x.0'"):
+            collage.frontend.from_onnx(model, shape={"x": [(2,), (3,)]})
+
     def test_missing_file(self):
         with self.assertRaises(collage.InputError):
             collage.frontend.from_onnx(os.path.join(os.sep, "no", "such.onnx"))

@@ -47,6 +47,7 @@ void AddImportCommand(CLI::App& app) {
   AddSetting(*command, "shapes", arguments->settings);
   AddSetting(*command, "dims", arguments->settings);
   AddSetting(*command, "constants", arguments->settings);
+  AddSetting(*command, "lengths", arguments->settings);
   command->add_flag("--prepare", arguments->prepare, "Run the passes that precede partitioning first");
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });

@@ -69,6 +69,7 @@ void AddInspectFlags(CLI::App& command, InspectArguments& arguments) {
   AddSetting(command, "shapes", arguments.settings, "For ONNX models.");
   AddSetting(command, "dims", arguments.settings, "For ONNX models.");
   AddSetting(command, "constants", arguments.settings, "For ONNX models.");
+  AddSetting(command, "lengths", arguments.settings, "For ONNX models.");
   command.add_flag("--json", arguments.json, "Print as JSON");
 }
 
@@ -80,7 +81,7 @@ InspectedFile ReadInspected(const std::string& file, const InspectArguments& arg
   }
   if (!arguments.settings.empty()) {
     throw Error(ErrorCategory::kInput,
-                "--shape, --dim and --constant are for ONNX models: Relay text states its shapes", file);
+                "--shape, --dim, --constant and --length are for ONNX models: Relay text states its shapes", file);
   }
   ParseOptions options;
   if (!arguments.constants.empty()) options.constants = ReadConstants(arguments.constants);

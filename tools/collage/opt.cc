@@ -48,7 +48,7 @@ IRModule ReadModule(const std::string& file, const SettingTexts& settings) {
   }
   if (!settings.empty()) {
     throw Error(ErrorCategory::kInput,
-                "--shape, --dim and --constant are for ONNX models: Relay text states its shapes", file);
+                "--shape, --dim, --constant and --length are for ONNX models: Relay text states its shapes", file);
   }
   return ParseModule(ReadFile(file), file);
 }
@@ -158,6 +158,7 @@ void AddOptCommand(CLI::App& app) {
   AddSetting(*command, "shapes", arguments->settings, "For ONNX models.");
   AddSetting(*command, "dims", arguments->settings, "For ONNX models.");
   AddSetting(*command, "constants", arguments->settings, "For ONNX models.");
+  AddSetting(*command, "lengths", arguments->settings, "For ONNX models.");
   command->add_flag("--types", arguments->types, "Print the type of each bound value");
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
   command->add_flag("--timing", arguments->timing, "Print the time of each pass to standard error");

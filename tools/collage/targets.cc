@@ -53,7 +53,7 @@ void Run(const Arguments& arguments) {
   if (arguments.table) return RunTable(arguments);
   if (!arguments.model.file.empty()) return RunSupport(arguments);
   if (!arguments.toolchains.empty() || !arguments.model.settings.empty()) {
-    throw Error(ErrorCategory::kInput, "--toolchains, --shape, --dim and --constant go with --support", "",
+    throw Error(ErrorCategory::kInput, "--toolchains, --shape, --dim, --constant and --length go with --support", "",
                 "give --support MODEL, or --table");
   }
   // Toolchains ask a device's driver in children, which can be forked only before this process uses it.
@@ -73,6 +73,7 @@ void AddTargetsCommand(CLI::App& app) {
   AddSetting(*command, "shapes", arguments->model.settings, "With --support.");
   AddSetting(*command, "dims", arguments->model.settings, "With --support.");
   AddSetting(*command, "constants", arguments->model.settings, "With --support.");
+  AddSetting(*command, "lengths", arguments->model.settings, "With --support.");
   command->add_option("--toolchains", arguments->toolchains,
                       "With --support or --table: only these toolchains, separated by commas");
   command->add_flag(

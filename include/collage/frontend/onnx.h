@@ -22,6 +22,9 @@ struct ImportOptions {
   std::map<std::string, Tensor> constants;
   /// Such values as text: a number or numbers separated by commas, or a file (.npy, .pb).
   std::map<std::string, std::string> constant_texts;
+  /// Numbers of elements of inputs that are sequences; 0 for an optional input that is not there. A sequence x has the
+  /// parameters x.0, x.1, …; those for which shapes or constants are given are counted otherwise.
+  std::map<std::string, int64_t> lengths;
 };
 
 /// Reads an ONNX model (ai.onnx, opset 7 and newer, local functions and external data included) into a typed module

@@ -16,6 +16,7 @@
 #include "frontend/onnx/narrow_types.h"
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/old_forms.h"
+#include "frontend/onnx/values.h"
 #include "support/file.h"
 
 namespace collage {
@@ -297,8 +298,11 @@ IRModule OnnxGraph::Finish() {
     if (!value) {
       throw Error(ErrorCategory::kInput, fmt::format("nothing computes output '{}'", output.name()), path_.string());
     }
-    results.push_back(value);
-    names.emplace_back(output.name());
+    for (const Expr& tensor : TensorsOf({value})) results.push_back(tensor);
+    const std::vector<Expr>* elements = AsSequence(value);
+    if (elements == nullptr && !IsAbsent(value)) names.emplace_back(output.name());
+    for (size_t i = 0; elements != nullptr && i < elements->size(); ++i)
+      names.emplace_back(ElementName(output.name(), i));
   }
   const Expr body = results.size() == 1 ? results[0] : MakeTuple(std::move(results));
   Attrs attrs{{"output_names", std::move(names)}};

@@ -1,8 +1,10 @@
 // graph.h: the conversion of an ONNX model: names of values, nested graphs, local functions.
 #pragma once
 
+#include <deque>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -63,6 +65,15 @@ class OnnxGraph {
   void Parse();
   void CheckOperators() const;
   void AddInputs();
+  /// Adds the tensors of an input: itself, or the elements of a sequence. Sequences and optional values are noted down.
+  void ListTensors(const onnx::ValueInfoProto& input, std::vector<const onnx::ValueInfoProto*>& tensors);
+  /// Throws kInput for lengths of inputs that are no sequences, and below 0.
+  void CheckLengths() const;
+  /// Throws kInput for shapes and constants of inputs that are not among `names`.
+  void CheckGivenNames(const std::set<std::string>& names) const;
+  /// The number of elements that options give the sequence `name`, or nothing.
+  std::optional<size_t> GivenLength(const std::string& name) const;
+  bool IsGiven(const std::string& name) const;
   /// Returns a parameter with the shape that options or the model give, and symbols for its dynamic dimensions.
   Var InputParam(const onnx::ValueInfoProto& input);
   std::optional<int64_t> GivenDim(const onnx::TensorShapeProto::Dimension& dim) const;
@@ -102,7 +113,9 @@ class OnnxGraph {
   std::vector<Values> scopes_;
   std::vector<FunctionCall> calls_;
   std::vector<Var> params_;
-  NamedDimensions::Names dimension_names_;  ///< names that the model gives dynamic dimensions
+  std::deque<onnx::ValueInfoProto> elements_;          ///< elements of sequences among the inputs
+  std::vector<std::pair<std::string, size_t>> lists_;  ///< inputs that are sequences, and their lengths
+  NamedDimensions::Names dimension_names_;             ///< names that the model gives dynamic dimensions
   NamedDimensions::Ranges dimension_ranges_;
 };
 

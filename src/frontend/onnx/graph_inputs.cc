@@ -9,6 +9,7 @@
 #include "collage/support/error.h"
 #include "frontend/onnx/graph.h"
 #include "frontend/onnx/narrow_types.h"
+#include "frontend/onnx/values.h"
 #include "runtime/npy.h"
 #include "support/argument_text.h"
 
@@ -81,17 +82,62 @@ Var TypedVar(const std::string& name, std::vector<Dim> shape, DataType dtype, co
 
 }  // namespace
 
+bool OnnxGraph::IsGiven(const std::string& name) const {
+  return options_.shapes.contains(name) || options_.constants.contains(name) || options_.constant_texts.contains(name);
+}
+
+std::optional<size_t> OnnxGraph::GivenLength(const std::string& name) const {
+  const auto given = options_.lengths.find(name);
+  if (given != options_.lengths.end()) return static_cast<size_t>(given->second);
+  size_t length = 0;
+  while (IsGiven(ElementName(name, length))) ++length;
+  return length > 0 ? std::optional(length) : std::nullopt;
+}
+
+void OnnxGraph::ListTensors(const onnx::ValueInfoProto& input, std::vector<const onnx::ValueInfoProto*>& tensors) {
+  const std::string& name = input.name();
+  const bool is_optional = input.type().has_optional_type();
+  const onnx::TypeProto& type = is_optional ? input.type().optional_type().elem_type() : input.type();
+  if (!type.has_sequence_type() && !is_optional) return tensors.push_back(&input);
+  const std::optional<size_t> length = GivenLength(name);
+  if (is_optional && length == 0 && !IsGiven(name)) {
+    scopes_[0][name] = {AbsentValue()};
+    return;
+  }
+  if (!type.has_sequence_type()) {
+    elements_.emplace_back().set_name(name);
+    *elements_.back().mutable_type() = type;
+    return tensors.push_back(&elements_.back());
+  }
+  if (!length) {
+    throw Error(ErrorCategory::kUnsupported, fmt::format("input '{}' is a sequence of unknown length", name),
+                path_.string(),
+                fmt::format("give its length, --length {}=2, or the shapes of its elements, --shape {}=1x3", name,
+                            ElementName(name, 0)));
+  }
+  for (size_t i = 0; i < *length; ++i) {
+    elements_.emplace_back().set_name(ElementName(name, i));
+    *elements_.back().mutable_type() = type.sequence_type().elem_type();
+    tensors.push_back(&elements_.back());
+  }
+  lists_.emplace_back(name, *length);
+}
+
 void OnnxGraph::AddInputs() {
-  std::vector<const onnx::ValueInfoProto*> inputs;
+  std::vector<const onnx::ValueInfoProto*> inputs, tensors;
   std::set<std::string> names;
-  for (const auto& input : model_.graph().input()) {
+  CheckLengths();
+  for (const auto& input : model_.graph().input()) ListTensors(input, tensors);
+  for (const onnx::ValueInfoProto* tensor : tensors) {
+    const onnx::ValueInfoProto& input = *tensor;
     const std::string& name = input.name();
     const auto given = options_.constants.find(name);
     const auto text = options_.constant_texts.find(name);
     const bool is_given = given != options_.constants.end() || text != options_.constant_texts.end();
     // Inputs of old files are mostly weights, which an initializer gives: they are constants unless they are asked for.
     if (scopes_[0].contains(name) && !is_given && !options_.shapes.contains(name)) continue;
-    names.insert(name);
+    if (!names.insert(name).second)
+      throw Error(ErrorCategory::kInput, fmt::format("two inputs are called '{}'", name), path_.string());
     const NarrowType* narrow = FindNarrowType(input.type().tensor_type().elem_type());
     if (given != options_.constants.end()) {
       scopes_[0][name] = {GivenConstant(input, given->second), narrow};
@@ -101,6 +147,45 @@ void OnnxGraph::AddInputs() {
       inputs.push_back(&input);
     }
   }
+  CheckGivenNames(names);
+  CheckDims(inputs);
+  BindSymbols(inputs);
+  for (const onnx::ValueInfoProto* input : inputs) {
+    params_.push_back(InputParam(*input));
+    scopes_[0][input->name()] = {params_.back(), FindNarrowType(input->type().tensor_type().elem_type())};
+  }
+  for (const auto& [name, length] : lists_) {
+    std::vector<Expr> elements;
+    for (size_t i = 0; i < length; ++i) {
+      const OnnxValue& element = scopes_[0].at(ElementName(name, i));
+      if (element.narrow != nullptr) {
+        throw Error(ErrorCategory::kUnsupported,
+                    fmt::format("input '{}' is a sequence with element type {}", name, element.narrow->name),
+                    path_.string());
+      }
+      elements.push_back(element.expr);
+    }
+    scopes_[0][name] = {MakeSequence(std::move(elements))};
+  }
+}
+
+void OnnxGraph::CheckLengths() const {
+  for (const auto& [name, length] : options_.lengths) {
+    const auto& inputs = model_.graph().input();
+    const auto input = std::ranges::find_if(inputs, [&](const auto& one) { return one.name() == name; });
+    const bool is_list =
+        input != inputs.end() && (input->type().has_sequence_type() || input->type().has_optional_type());
+    if (is_list && length >= 0) continue;
+    throw Error(ErrorCategory::kInput,
+                fmt::format("input '{}' cannot have the length {}: {}", name, length,
+                            input == inputs.end() ? "the model has no such input"
+                            : is_list             ? "it is below 0"
+                                                  : "it is no sequence"),
+                path_.string());
+  }
+}
+
+void OnnxGraph::CheckGivenNames(const std::set<std::string>& names) const {
   std::set<std::string> asked;
   for (const auto& [name, shape] : options_.shapes) asked.insert(name);
   for (const auto& [name, value] : options_.constants) asked.insert(name);
@@ -111,12 +196,6 @@ void OnnxGraph::AddInputs() {
     for (const std::string& candidate : names) known += (known.empty() ? "'" : ", '") + candidate + "'";
     throw Error(ErrorCategory::kInput, fmt::format("the model has no input '{}'", name), path_.string(),
                 "its inputs are " + known);
-  }
-  CheckDims(inputs);
-  BindSymbols(inputs);
-  for (const onnx::ValueInfoProto* input : inputs) {
-    params_.push_back(InputParam(*input));
-    scopes_[0][input->name()] = {params_.back(), FindNarrowType(input->type().tensor_type().elem_type())};
   }
 }
 

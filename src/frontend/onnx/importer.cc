@@ -33,6 +33,7 @@ const OnnxConverters& AllOnnxConverters() {
     AddAttentionConverters(all);
     AddLossConverters(all);
     AddControlConverters(all);
+    AddSequenceConverters(all);
     AddMicrosoftAttention(all);
     AddMicrosoftFused(all);
     AddMicrosoftNormalisation(all);
@@ -54,12 +55,6 @@ const char* OnnxRefusal(const std::string& op_type) {
     for (const char* op : {"RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"}) {
       all[op] = "there are no tensors of strings";
     }
-    for (const char* op : {"ConcatFromSequence", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase",
-                           "SequenceInsert", "SequenceLength", "SequenceMap", "SplitToSequence"}) {
-      all[op] = "there are no sequences of tensors";
-    }
-    for (const char* op : {"Optional", "OptionalGetElement", "OptionalHasElement"})
-      all[op] = "there are no optional values";
     all["ImageDecoder"] = "images are decoded before a model runs";
     all["ai.onnx.ml.CategoryMapper"] = "there are no tensors of strings";
     for (const char* op : {"ai.onnx.ml.CastMap", "ai.onnx.ml.DictVectorizer"}) all[op] = "there are no maps";

@@ -175,6 +175,7 @@ void AddVisionConverters(OnnxConverters& converters);
 void AddSignalConverters(OnnxConverters& converters);
 void AddAttentionConverters(OnnxConverters& converters);
 void AddLossConverters(OnnxConverters& converters);
+void AddSequenceConverters(OnnxConverters& converters);
 void AddControlConverters(OnnxConverters& converters);
 void AddRecurrentConverters(OnnxConverters& converters);
 void AddQuantisedConverters(OnnxConverters& converters);

@@ -9,6 +9,7 @@
 
 #include "collage/support/error.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/values.h"
 
 namespace collage {
 namespace {
@@ -61,6 +62,8 @@ OnnxElements ElementsOf(const std::string& word, const Reader& reader) {
   if (word == "int") return OnnxElements::kInt;
   if (word == "number") return OnnxElements::kNumber;
   if (word == "same") return OnnxElements::kSame;
+  if (word == "sequence") return OnnxElements::kSequence;
+  if (word == "value") return OnnxElements::kValue;
   reader.Require(word == "bool");
   return OnnxElements::kBool;
 }
@@ -109,6 +112,8 @@ const char* ElementsText(OnnxElements elements) {
     case OnnxElements::kNumber: return "numbers";
     case OnnxElements::kBool: return "bools";
     case OnnxElements::kSame: return "elements of the type of input 0";
+    case OnnxElements::kSequence:
+    case OnnxElements::kValue: break;
   }
   return "elements";
 }
@@ -122,6 +127,8 @@ bool Has(OnnxElements elements, DataType dtype, DataType first) {
     case OnnxElements::kNumber: return !dtype.is_bool();
     case OnnxElements::kBool: return dtype.is_bool();
     case OnnxElements::kSame: return dtype == first;
+    case OnnxElements::kSequence:
+    case OnnxElements::kValue: break;
   }
   return true;
 }
@@ -200,6 +207,14 @@ void CheckOperands(const NodeContext& node, const OnnxSignature& signature) {
     const std::string name = fmt::format("input {} ('{}')", i, operand.name);
     if (!node.HasInput(i)) {
       if (!operand.is_optional && operand.since <= node.opset()) add(name + " is missing");
+      continue;
+    }
+    if (operand.elements == OnnxElements::kValue) continue;
+    if (const bool is_sequence = operand.elements == OnnxElements::kSequence;
+        is_sequence || IsAbsent(node.Input(i)) || AsSequence(node.Input(i)) != nullptr) {
+      const char* wanted = is_sequence ? "a sequence" : "a tensor";
+      if (!is_sequence || AsSequence(node.Input(i)) == nullptr)
+        add(fmt::format("{} is {}, {} is wanted", name, FormOf(node.Input(i)), wanted));
       continue;
     }
     const Type& type = node.Input(i)->checked_type();

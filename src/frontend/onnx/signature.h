@@ -15,7 +15,16 @@ namespace collage {
 class NodeContext;
 
 /// The elements that an input may have.
-enum class OnnxElements : uint8_t { kAny, kFloat, kInt, kNumber, kBool, kSame };
+enum class OnnxElements : uint8_t {
+  kAny,
+  kFloat,
+  kInt,
+  kNumber,
+  kBool,
+  kSame,
+  kSequence,  ///< a sequence in place of a tensor
+  kValue,     ///< a tensor, a sequence, or an optional value that is not there
+};
 
 /// One input of an operator.
 struct OnnxOperand {
@@ -38,8 +47,8 @@ struct OnnxOperand {
 ///     data, pads@11: int[1], constant_value?@11: [0..1] -> output
 ///
 /// `?` is optional, `*` any number, `+` one or more, `@11` there since opset 11. The elements are `float`, `int`
-/// (signed and unsigned), `number` (both), `bool`, or anything. `[1..]` is rank 1 and above; `[3..5+]` is rank 3 to 5,
-/// and ONNX allows more than Collage has.
+/// (signed and unsigned), `number` (both), `bool`, or anything; `sequence` is a sequence, `value` it or a tensor.
+/// `[1..]` is rank 1 and above; `[3..5+]` is rank 3 to 5, and ONNX allows more than Collage has.
 struct OnnxSignature {
   std::vector<OnnxOperand> inputs;
   size_t least_inputs = 0;  ///< least number of values of a variadic input

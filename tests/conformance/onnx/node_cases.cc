@@ -21,11 +21,20 @@ namespace {
 
 constexpr unsigned kMostSeconds = 60;
 
-/// The arrays "PREFIX.0", "PREFIX.1", …
-std::vector<Tensor> ArraysOf(const std::map<std::string, Tensor>& arrays, const std::string& prefix) {
+/// The arrays "PREFIX.0", "PREFIX.1", …, and those of sequences; `lengths` becomes the length of each that is one.
+std::vector<Tensor> ArraysOf(const std::map<std::string, Tensor>& arrays, const std::string& prefix,
+                             std::vector<std::optional<int64_t>>* lengths = nullptr) {
   std::vector<Tensor> result;
   for (size_t i = 0;; ++i) {
     const std::string name = fmt::format("{}.{}", prefix, i);
+    const auto length = arrays.find(name + ".length");
+    if (lengths != nullptr) lengths->emplace_back();
+    if (length != arrays.end()) {
+      const std::vector<Tensor> elements = ArraysOf(arrays, name);
+      result.insert(result.end(), elements.begin(), elements.end());
+      if (lengths != nullptr) lengths->back() = static_cast<int64_t>(length->second.At(0));
+      continue;
+    }
     const auto plain = arrays.find(name);
     const auto brain = arrays.find(name + ":bfloat16");
     if (plain != arrays.end()) {
@@ -82,11 +91,24 @@ std::vector<std::filesystem::path> ModelsIn(const std::filesystem::path& folder)
 
 NodeCase ReadNodeCase(const std::filesystem::path& path) {
   const std::map<std::string, Tensor> arrays = ReadNpz(path);
-  NodeCase result{ArraysOf(arrays, "in"), ArraysOf(arrays, "out"), {arrays.at("rtol").At(0), arrays.at("atol").At(0)}};
+  NodeCase result{{}, ArraysOf(arrays, "out"), {arrays.at("rtol").At(0), arrays.at("atol").At(0)}, {}};
+  result.inputs = ArraysOf(arrays, "in", &result.lengths);
   // The cases' own absolute tolerance is below what a sum of float32 is off by.
   result.tolerance.absolute = std::max(result.tolerance.absolute, 1e-6);
   result.is_random = arrays.contains("random");
   return result;
+}
+
+std::vector<std::string> TensorNames(const NodeCase& data, const std::vector<std::string>& inputs,
+                                     std::map<std::string, int64_t>& lengths) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::optional<int64_t> length = i < data.lengths.size() ? data.lengths[i] : std::nullopt;
+    if (length) lengths[inputs[i]] = *length;
+    for (int64_t j = 0; j < length.value_or(0); ++j) names.push_back(fmt::format("{}.{}", inputs[i], j));
+    if (!length) names.push_back(inputs[i]);
+  }
+  return names;
 }
 
 std::string Difference(const std::vector<Tensor>& actual, const NodeCase& wanted) {

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,8 @@ struct NodeCase {
   std::vector<Tensor> outputs;
   Tolerance tolerance;
   bool is_random = false;  ///< only types and shapes of the outputs are wanted
+  /// The length of each of the model's inputs that is a sequence.
+  std::vector<std::optional<int64_t>> lengths;
 };
 
 /// How many inputs had to be given as constants for the import to succeed.
@@ -45,6 +49,10 @@ int RunConformance(int argc, char** argv, int least, const char* usage, int (*ru
 /// The models in `folder`, by name.
 std::vector<std::filesystem::path> ModelsIn(const std::filesystem::path& folder);
 NodeCase ReadNodeCase(const std::filesystem::path& arrays);
+
+/// The names of the tensors of `data`, whose model has `inputs`; adds the lengths of sequences to `lengths`.
+std::vector<std::string> TensorNames(const NodeCase& data, const std::vector<std::string>& inputs,
+                                     std::map<std::string, int64_t>& lengths);
 
 /// The difference between `actual` and the wanted results; "" where there is none.
 std::string Difference(const std::vector<Tensor>& actual, const NodeCase& wanted);

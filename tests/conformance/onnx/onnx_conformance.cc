@@ -31,11 +31,11 @@ struct Outcome {
   std::string text;
 };
 
-Outcome Try(const std::filesystem::path& model, const NodeCase& data, const std::vector<std::string>& names,
-            Binding binding) {
+Outcome Try(const std::filesystem::path& model, const NodeCase& data, Binding binding) {
   Outcome outcome;
   outcome.binding = binding;
   ImportOptions options;
+  const std::vector<std::string> names = TensorNames(data, OnnxInputNames(model), options.lengths);
   for (size_t i = 0; i < data.inputs.size() && i < names.size(); ++i) {
     const Tensor& value = data.inputs[i];
     const bool bound = binding == Binding::kAll || (binding == Binding::kIntegers && !value.dtype().is_floating());
@@ -64,10 +64,9 @@ Outcome Run(const std::filesystem::path& model) {
     NodeCase data;
     const bool has_data = std::filesystem::exists(arrays);
     if (has_data) data = ReadNodeCase(arrays);
-    const std::vector<std::string> names = OnnxInputNames(model);
     for (Binding binding : {Binding::kNone, Binding::kIntegers, Binding::kAll}) {
       try {
-        outcome = Try(model, data, names, binding);
+        outcome = Try(model, data, binding);
         if (!has_data) outcome = {false, false, binding, "imported, although its data are no tensors of numbers"};
         return outcome;
       } catch (const Error& error) {

@@ -37,7 +37,7 @@ enum class Kind : char {
   kRightFirst = 'f',  ///< with symbols in the first one
   kRefused = 'r',
   kWrong = 'w',
-  kNoSymbols = 'n',  ///< all inputs are constants, or have no dimensions
+  kNoSymbols = 'n',  ///< all inputs are constants, elements of sequences, or have no dimensions
 };
 
 struct Outcome {
@@ -53,10 +53,13 @@ class OpenCaseCheck {
   OpenCaseCheck(const std::filesystem::path& path, bool only_batch)
       : path_(path), only_batch_(only_batch), names_(OnnxInputNames(path)) {
     data_ = ReadNodeCase(std::filesystem::path(path).replace_extension(".npz"));
+    names_ = TensorNames(data_, names_, lengths_);
     names_.resize(std::min(names_.size(), data_.inputs.size()));
   }
 
   Outcome Run() {
+    // Elements of sequences have the shapes that a case gives them.
+    if (!lengths_.empty()) return {Kind::kNoSymbols, "", 0, 0};
     FindBinding();
     std::vector<size_t> open;
     for (size_t i = 0; i < names_.size(); ++i) {
@@ -111,7 +114,9 @@ class OpenCaseCheck {
       const auto name = std::ranges::find(names_, input.name());
       const auto number = static_cast<size_t>(name - names_.begin());
       if (name == names_.end() || std::ranges::find(open, number) == open.end()) continue;
-      auto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
+      onnx::TypeProto* type = input.mutable_type();
+      if (type->has_optional_type()) type = type->mutable_optional_type()->mutable_elem_type();
+      auto& shape = *type->mutable_tensor_type()->mutable_shape();
       shape.clear_dim();
       for (const int64_t size : data_.inputs[number].shape()) {
         if (only_batch_ && shape.dim_size() > 0) {
@@ -197,6 +202,7 @@ class OpenCaseCheck {
   std::vector<std::string> names_;
   NodeCase data_;
   std::map<std::string, Tensor> constants_;
+  std::map<std::string, int64_t> lengths_;
 };
 
 Outcome RunModelApart(const std::filesystem::path& model, bool only_batch) {

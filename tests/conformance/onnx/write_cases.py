@@ -3,7 +3,8 @@
 Each case becomes NAME.onnx and NAME.npz, which holds the inputs as "in.N", the outputs as "out.N", the tolerances as
 "rtol" and "atol", and "random" where results are drawn at random. Arrays of bfloat16 are stored by their bits under
 names that end in ":bfloat16"; integers of fewer than 8 bits as those of 8 bits, floats of 4 and 8 bits by their codes.
-A case whose data is not all tensors of numbers (sequences, strings) gets no arrays, only its model.
+Sequence N has its elements as "in.N.0", "in.N.1", …, and how many there are as "in.N.length", as has an optional value
+that is not there. A case whose data is not all numbers (strings) gets no arrays, only its model.
 
 Usage: write_cases.py FOLDER
 """
@@ -24,27 +25,40 @@ RANDOM = ("test_bernoulli", "test_training_dropout")
 FEW_BITS = ("int2", "int4", "uint2", "uint4")
 
 
+def named_values(case) -> list[tuple[str, object]]:
+    """Names and tensors of the case's one data set; lengths of sequences among them."""
+    values: list[tuple[str, object]] = []
+    inputs, outputs = case.data_sets[0]
+    for prefix, group in (("in", inputs), ("out", outputs)):
+        for i, value in enumerate(group):
+            name = f"{prefix}.{i}"
+            if value is None or isinstance(value, list):
+                elements = value or []
+                values.append((f"{name}.length", np.array(len(elements), np.int64)))
+                values += [(f"{name}.{j}", element) for j, element in enumerate(elements)]
+            else:
+                values.append((name, value))
+    return values
+
+
 def arrays_of(case) -> dict[str, np.ndarray] | None:
     """The arrays of the case's one data set, or None when one of them cannot be stored."""
     arrays: dict[str, np.ndarray] = {}
-    inputs, outputs = case.data_sets[0]
-    for prefix, values in (("in", inputs), ("out", outputs)):
-        for i, value in enumerate(values):
-            if isinstance(value, onnx.TensorProto):
-                value = onnx.numpy_helper.to_array(value)
-            if value is None or isinstance(value, (list, dict)):
-                return None
-            array = np.require(value, requirements="C")
-            name = f"{prefix}.{i}"
-            if array.dtype.name == "bfloat16":
-                array, name = array.view(np.uint16), name + ":bfloat16"
-            if array.dtype.name in FEW_BITS:
-                array = array.astype(np.int8 if array.dtype.name.startswith("int") else np.uint8)
-            elif array.dtype.name.startswith("float") and array.dtype.itemsize == 1:
-                array = array.view(np.uint8)
-            if array.dtype not in PLAIN:
-                return None
-            arrays[name] = array
+    for name, value in named_values(case):
+        if isinstance(value, onnx.TensorProto):
+            value = onnx.numpy_helper.to_array(value)
+        if isinstance(value, dict):
+            return None
+        array = np.require(value, requirements="C")
+        if array.dtype.name == "bfloat16":
+            array, name = array.view(np.uint16), name + ":bfloat16"
+        if array.dtype.name in FEW_BITS:
+            array = array.astype(np.int8 if array.dtype.name.startswith("int") else np.uint8)
+        elif array.dtype.name.startswith("float") and array.dtype.itemsize == 1:
+            array = array.view(np.uint8)
+        if array.dtype not in PLAIN:
+            return None
+        arrays[name] = array
     return arrays
 
 

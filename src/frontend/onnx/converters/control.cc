@@ -4,6 +4,7 @@
 
 #include "collage/ir/infer_type.h"
 #include "frontend/onnx/builders.h"
+#include "frontend/onnx/values.h"
 
 namespace collage {
 namespace {
@@ -30,6 +31,15 @@ Results Unpack(NodeContext& node, const Expr& packed, size_t count) {
   return values;
 }
 
+/// Refuses values of another form than `wanted` have, where a run chooses.
+void CheckForms(NodeContext& node, const char* what, const Results& wanted, const Results& found) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (FormOf(wanted[i]) == FormOf(found[i])) continue;
+    node.Unsupported(fmt::format("{} that only a run chooses and whose value {} is {} in place of {}", what, i,
+                                 FormOf(found[i]), FormOf(wanted[i])));
+  }
+}
+
 Results ConvertIf(NodeContext& node) {
   const Expr condition = Scalar(node, node.Input(0));
   if (IsConstant(condition)) return node.ConvertSubgraph(Holds(condition) ? "then_branch" : "else_branch", {});
@@ -37,11 +47,14 @@ Results ConvertIf(NodeContext& node) {
   const Results else_values = node.ConvertSubgraph("else_branch", {});
   if (then_values.size() != else_values.size() || then_values.empty())
     node.Invalid("the branches differ in their results");
-  const auto branch = std::make_shared<const IfNode>(condition, Pack(node, then_values), Pack(node, else_values));
+  CheckForms(node, "a branch", then_values, else_values);
+  const Results then_tensors = TensorsOf(then_values), else_tensors = TensorsOf(else_values);
+  if (then_tensors.empty()) return then_values;
+  const auto branch = std::make_shared<const IfNode>(condition, Pack(node, then_tensors), Pack(node, else_tensors));
   branch->set_span({node.name(), 0, 0});
   InferType(branch);
   node.NameSizes(branch);
-  return Unpack(node, branch, then_values.size());
+  return ValuesLike(then_values, Unpack(node, branch, then_tensors.size()));
 }
 
 /// Values that come out of every turn of a loop, joined along a new first axis.
@@ -101,22 +114,27 @@ Results Recurse(NodeContext& node, const Expr& limit, const Expr& condition, con
   }
   std::vector<Var> params{MakeVar("i", TensorType(Shape{}, kInt64)), MakeVar("go_on", TensorType(Shape{}, kBool))};
   // A turn may hand on values of other sizes than it was given.
-  for (const Expr& value : carried) params.push_back(MakeVar("value", WithoutSymbols(value->checked_type())));
+  const Results tensors = TensorsOf(carried);
+  for (const Expr& value : tensors) params.push_back(MakeVar("value", WithoutSymbols(value->checked_type())));
   for (const Var& param : params) {
     param->set_checked_type(param->type_annotation());
     node.NameSizes(param);
   }
   const Results values(params.begin() + 2, params.end());
   Results inputs{params[0], params[1]};
-  inputs.insert(inputs.end(), values.begin(), values.end());
+  const Results given = ValuesLike(carried, values);
+  inputs.insert(inputs.end(), given.begin(), given.end());
   const Results outputs = node.ConvertSubgraph("body", inputs);
   if (outputs.size() != 1 + carried.size()) FailAtResults(node, outputs.size(), 1 + carried.size());
+  const Results results(outputs.begin() + 1, outputs.end());
+  CheckForms(node, "a number of turns", carried, results);
+  const Results next_tensors = TensorsOf(results);
   std::vector<Type> types;
-  for (size_t i = 0; i < carried.size(); ++i) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
     types.push_back(params[i + 2]->type_annotation());
-    if (!TypeEqual(types.back(), outputs[i + 1]->checked_type())) {
+    if (!TypeEqual(types.back(), next_tensors[i]->checked_type())) {
       node.Unsupported(fmt::format("a loop whose value {} changes its type from {} to {}", i, ToString(types.back()),
-                                   ToString(outputs[i + 1]->checked_type())));
+                                   ToString(next_tensors[i]->checked_type())));
     }
   }
   const Type result = types.size() == 1 ? types[0] : TupleType(types);
@@ -124,18 +142,18 @@ Results Recurse(NodeContext& node, const Expr& limit, const Expr& condition, con
   for (const Var& param : params) param_types.push_back(param->type_annotation());
   const Var loop = MakeVar("loop", FuncType(param_types, result));
   std::vector<Expr> next{Shifted(node, params[0], 1), Scalar(node, outputs[0])};
-  next.insert(next.end(), outputs.begin() + 1, outputs.end());
+  next.insert(next.end(), next_tensors.begin(), next_tensors.end());
   Expr go_on = params[1];
   if (limit) go_on = node.Op("logical_and", {go_on, node.Op("less", {params[0], limit})});
   const Expr body = std::make_shared<const IfNode>(go_on, MakeCall(Expr(loop), next), Pack(node, values));
   const Function function = MakeFunction(params, body, result);
   std::vector<Expr> first{MakeScalar(0, kInt64), condition};
-  first.insert(first.end(), carried.begin(), carried.end());
+  first.insert(first.end(), tensors.begin(), tensors.end());
   const auto let = std::make_shared<const LetNode>(loop, function, MakeCall(Expr(loop), first));
   let->set_span({node.name(), 0, 0});
   InferType(let);
   node.NameSizes(let);
-  return Unpack(node, let, carried.size());
+  return ValuesLike(carried, Unpack(node, let, tensors.size()));
 }
 
 Results ConvertLoop(NodeContext& node) {
@@ -282,7 +300,7 @@ Results ConvertScan(NodeContext& node) {
 
 void AddControlConverters(OnnxConverters& converters) {
   converters.Add("If", ConvertIf, "cond: bool -> outputs+");
-  converters.Add("Loop", ConvertLoop, "M?: int[0..1], cond?: bool[0..1], v_initial* -> outputs+");
+  converters.Add("Loop", ConvertLoop, "M?: int[0..1], cond?: bool[0..1], v_initial*: value -> outputs+");
   converters.Add("Scan", ConvertScan, "inputs?+ -> outputs+");
 }
 

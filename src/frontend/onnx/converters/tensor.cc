@@ -341,7 +341,7 @@ Results ConvertSpaceToDepth(NodeContext& node) {
 
 void AddTensorConverters(OnnxConverters& converters) {
   converters.Add("Constant", ConvertConstant, "-> output", NarrowUse::kItsOwn);
-  converters.Add("Identity", ConvertIdentity, "input -> output", NarrowUse::kMoves);
+  converters.Add("Identity", ConvertIdentity, "input: value -> output", NarrowUse::kMoves);
   converters.Add("Cast", ConvertCast, "input -> output", NarrowUse::kItsOwn);
   converters.Add("CastLike", ConvertCastLike, "input, target_type -> output", NarrowUse::kItsOwn);
   converters.Add("BitCast", ConvertBitCast, "input -> output", NarrowUse::kItsOwn);
