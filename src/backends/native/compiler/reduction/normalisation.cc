@@ -80,7 +80,13 @@ class Normalisation {
   }
 
   Buffer Scratch() {
-    Buffer buffer = state_.AddWorkspace(shape_, Layout::kPlain, kind_ == ElementKind::kDouble ? kFloat64 : kFloat32);
+    const DataType dtype = kind_ == ElementKind::kDouble ? kFloat64 : kFloat32;
+    Buffer buffer{WorkspaceRef(), 0, dtype, shape_};
+    if (HasSymbolic(shape_)) {
+      e_.CallScratch(e_.Times(e_.Product(shape_), static_cast<int64_t>(dtype.size_bytes())));
+    } else {
+      buffer = state_.AddWorkspace(shape_, Layout::kPlain, dtype);
+    }
     buffer.strides = output_.buffer.strides;
     return buffer;
   }
