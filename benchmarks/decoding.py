@@ -120,7 +120,7 @@ def run_openvino(arguments: argparse.Namespace, model: str, settings: dict[str, 
 
 
 def run_peer(arguments: argparse.Namespace) -> None:
-    """What the process that --peer makes does."""
+    """Times the other engine, in the process that --peer makes."""
     engine, model = arguments.peer
     exact = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
     if engine.startswith("ONNX Runtime"):

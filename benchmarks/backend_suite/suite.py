@@ -72,7 +72,7 @@ def stored(array: Any) -> Any:
 
 
 def difference(got: Any, wanted: Any, case: Case) -> str:
-    """What is wrong with a result; "" if nothing is."""
+    """Returns how a result differs; "" if it does not."""
     if wanted is None or got is None:
         return "" if wanted is None and got is None else f"got {type(got).__name__}, wanted {type(wanted).__name__}"
     if isinstance(wanted, list):

@@ -225,7 +225,7 @@ class ReplayPlanner {
     std::vector<Type> types;
     for (const Planned& arg : args) types.push_back(TypeOf(arg));
     const Result<Type> type = op->relation({types, attrs});
-    if (!type.ok() || !IsStatic(*type)) throw CannotPlan();
+    if (!type.ok() || !HasStaticTensorsOnly(*type)) throw CannotPlan();
     if (op->is_reshape && !args[0].is_tuple && AsTensorType(*type) != nullptr) {
       Planned view = args[0];
       view.known = {};
@@ -236,11 +236,6 @@ class ReplayPlanner {
     return PlanEvaluation(*type, args, [op, attrs](const std::vector<Value>& values, TensorPool&) {
       return ApplyOp(*op, attrs, values);
     });
-  }
-
-  static bool IsStatic(const Type& type) {
-    return HasTensorsOnly(type) && std::ranges::all_of(FlattenTensorTypes(type),
-                                                       [](const Type& one) { return AsTensorType(one)->is_static(); });
   }
 
   Planned PlanEvaluation(const Type& result, const std::vector<Planned>& args,
@@ -300,7 +295,7 @@ class ReplayPlanner {
   }
 
   Planned Add(Step step, const Type& result, Root::Where where) {
-    if (!IsStatic(result)) throw CannotPlan();
+    if (!HasStaticTensorsOnly(result)) throw CannotPlan();
     const Planned planned = Outputs(result, where, step);
     made_.steps_.push_back(std::move(step));
     return planned;

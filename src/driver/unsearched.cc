@@ -63,11 +63,6 @@ std::string InputsText(const std::vector<OpenInput>& inputs) {
   return text;
 }
 
-bool IsStatic(const Type& type) {
-  const std::vector<Type> types = FlattenTensorTypes(type);
-  return std::all_of(types.begin(), types.end(), [](const Type& one) { return AsTensorType(one)->is_static(); });
-}
-
 /// Whether a call gives no more than a few numbers, or its argument in another shape.
 bool IsCheap(const CallNode& call) {
   const OpDef& op = *call.op();
@@ -188,9 +183,9 @@ std::vector<EvaluatedOperator> FindEvaluated(const IRModule& module, const Toolc
   std::vector<EvaluatedOperator> all;
   ForEachEvaluated(module, [&](const CallNode& call) {
     if (IsCheap(call)) return;
-    const bool is_static = IsStatic(call.checked_type()) && std::ranges::all_of(call.args(), [](const Expr& arg) {
-                             return HasTensorsOnly(arg->checked_type()) && IsStatic(arg->checked_type());
-                           });
+    const bool is_static =
+        HasStaticTensorsOnly(call.checked_type()) &&
+        std::ranges::all_of(call.args(), [](const Expr& arg) { return HasStaticTensorsOnly(arg->checked_type()); });
     if (is_static) return;  // a region left it alone: its work is not worth a kernel
     std::string reason = "there is no native toolchain";
     if (toolchain != nullptr) {

@@ -61,9 +61,12 @@ NamedDimensions::NamedDimensions(Names names, Ranges ranges, std::vector<std::st
 NamedDimensions::NamedDimensions(const Attrs& attrs, std::vector<std::string> params)
     : NamedDimensions(NamesIn(attrs), RangesIn(attrs), std::move(params)) {}
 
+bool NamedDimensions::HasName(size_t param, size_t axis) const {
+  return param < names_.size() && axis < names_[param].size() && !names_[param][axis].empty();
+}
+
 std::string NamedDimensions::NameOf(size_t param, size_t axis) const {
-  const bool has_name = param < names_.size() && axis < names_[param].size() && !names_[param][axis].empty();
-  return has_name ? names_[param][axis] : fmt::format("{}[{}]", params_.at(param), axis);
+  return HasName(param, axis) ? names_[param][axis] : fmt::format("{}[{}]", params_.at(param), axis);
 }
 
 SizeRange NamedDimensions::RangeOf(size_t param, size_t axis) const {

@@ -205,6 +205,19 @@ bool HasTensorsOnly(const Type& type) {
   return std::ranges::all_of(tuple->fields(), HasTensorsOnly);
 }
 
+bool HasStaticTensorsOnly(const Type& type) {
+  return HasTensorsOnly(type) && std::ranges::all_of(FlattenTensorTypes(type),
+                                                     [](const Type& leaf) { return AsTensorType(leaf)->is_static(); });
+}
+
+Type WithoutSymbols(const Type& type) {
+  const TensorTypeNode* tensor = AsTensorType(type);
+  if (tensor == nullptr) return type;
+  std::vector<Dim> shape;
+  for (const Dim& dim : tensor->shape()) shape.push_back(dim.is_any() ? Dim::Any() : dim);
+  return TensorType(std::move(shape), tensor->dtype());
+}
+
 std::vector<Type> FlattenTensorTypes(const Type& type) {
   if (AsTensorType(type) != nullptr) return {type};
   const TupleTypeNode* tuple = AsTupleType(type);

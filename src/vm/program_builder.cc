@@ -15,17 +15,6 @@
 namespace collage::vm {
 namespace {
 
-bool IsStatic(const Type& type) {
-  if (const TupleTypeNode* tuple = AsTupleType(type)) {
-    for (const Type& field : tuple->fields()) {
-      if (!IsStatic(field)) return false;
-    }
-    return true;
-  }
-  const TensorTypeNode* tensor = AsTensorType(type);
-  return tensor != nullptr && tensor->is_static();
-}
-
 /// Rows of a batch per call, if there are so many: fewer calls, and weights are read once for all of them.
 constexpr int64_t kRowsTogether = 8;
 
@@ -109,10 +98,10 @@ std::optional<int> ProgramBuilder::KernelIndex(const Function& function) {
   auto known = kernels_.find(function.get());
   if (known != kernels_.end()) return known->second;
   const FuncTypeNode* type = AsFuncType(InferType(function, module_));
-  bool is_static = IsStatic(type->result()) && FreeVars(function).empty();
+  bool is_static = HasStaticTensorsOnly(type->result()) && FreeVars(function).empty();
   std::vector<Var> params;
   for (size_t i = 0; i < type->args().size(); ++i) {
-    is_static = is_static && AsTensorType(type->args()[i]) != nullptr && IsStatic(type->args()[i]);
+    is_static = is_static && AsTensorType(type->args()[i]) != nullptr && HasStaticTensorsOnly(type->args()[i]);
     params.push_back(MakeVar(fmt::format("p{}", i), type->args()[i]));
   }
   if (!is_static) return std::nullopt;
@@ -159,10 +148,10 @@ std::optional<int> ProgramBuilder::DynamicKernelIndex(const Function& function) 
   if (!is_new) return known->second;
   const FuncTypeNode* type = AsFuncType(InferType(function, module_));
   bool is_of_tensors = HasTensorsOnly(type->result()) && FreeVars(function).empty();
-  bool is_open = is_of_tensors && !IsStatic(type->result());
+  bool is_open = is_of_tensors && !HasStaticTensorsOnly(type->result());
   for (const Type& arg : type->args()) {
     is_of_tensors = is_of_tensors && AsTensorType(arg) != nullptr;
-    is_open = is_open || (is_of_tensors && !IsStatic(arg));
+    is_open = is_open || (is_of_tensors && !HasStaticTensorsOnly(arg));
   }
   // One of known shapes takes no sizes.
   if (!is_of_tensors || !is_open) return std::nullopt;

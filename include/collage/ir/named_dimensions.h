@@ -31,6 +31,7 @@ class NamedDimensions {
 
   const Names& names() const { return names_; }
   const Ranges& ranges() const { return ranges_; }
+  bool HasName(size_t param, size_t axis) const;
   /// The name of a dimension that has one; else "x[0]".
   std::string NameOf(size_t param, size_t axis) const;
   /// The sizes that a dimension may have.

@@ -114,9 +114,8 @@ std::string SizesText(const Function& function, const std::vector<Shape>& shapes
     bool have_names = true;
     for (size_t axis = 0; axis < shapes[i].size(); ++axis) {
       if (!TypeOfParameter(param)->shape()[axis].is_any()) continue;
-      const std::string name = dimensions.NameOf(i, axis);
-      have_names = have_names && name != fmt::format("{}[{}]", param->name(), axis);
-      named.push_back(fmt::format("{}={}", name, shapes[i][axis]));
+      have_names = have_names && dimensions.HasName(i, axis);
+      named.push_back(fmt::format("{}={}", dimensions.NameOf(i, axis), shapes[i][axis]));
     }
     if (have_names) {
       std::ranges::for_each(named, add);

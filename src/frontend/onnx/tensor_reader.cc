@@ -10,6 +10,7 @@
 #include "frontend/onnx/narrow_types.h"
 #include "onnx/onnx-ml.pb.h"
 #include "support/file.h"
+#include "support/packed_bits.h"
 
 namespace collage {
 
@@ -72,11 +73,9 @@ void ReadTyped(const onnx::TensorProto& proto, const Tensor& tensor, const std::
 /// The elements that `packed` holds several of in a byte, the first one in the lowest bits.
 Tensor Unpacked(const Tensor& packed, const NarrowType& type, const Shape& shape) {
   const Tensor result = Tensor::Empty(shape, type.storage());
-  const int per_byte = 8 / type.bits;
-  const int mask = (1 << type.bits) - 1;
   const int sign = type.is_signed ? 1 << (type.bits - 1) : 0;
   for (int64_t i = 0; i < result.num_elements(); ++i) {
-    const int code = (packed.data<uint8_t>()[i / per_byte] >> (i % per_byte * type.bits)) & mask;
+    const int code = PackedNumber(packed.data<uint8_t>(), i, type.bits);
     result.data<uint8_t>()[i] = static_cast<uint8_t>((code ^ sign) - sign);
   }
   return result;

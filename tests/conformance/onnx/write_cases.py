@@ -20,7 +20,7 @@ import onnx
 # What NumPy's own file format can hold.
 PLAIN = {np.dtype(t) for t in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16",
                                "uint32", "uint64", "bool")}
-# What a generator of its own made: the results of others have the same shapes.
+# Random numbers of one generator: the results of others have the same shapes.
 RANDOM = ("test_bernoulli", "test_training_dropout")
 FEW_BITS = ("int2", "int4", "uint2", "uint4")
 

@@ -50,7 +50,7 @@ def model_of(name: str, one: Case) -> onnx.ModelProto:
 
 
 def prefix(maker: Maker) -> str:
-    """Whose operator a maker's cases are of: the name of its package."""
+    """Returns the domain of a maker's operator: the name of its package."""
     return maker.__module__.split(".")[0]
 
 

@@ -5,6 +5,7 @@
 #include "collage/ir/infer_type.h"
 #include "frontend/onnx/builders.h"
 #include "frontend/onnx/values.h"
+#include "ir/tensor_types.h"
 
 namespace collage {
 namespace {
@@ -96,15 +97,6 @@ std::optional<Results> Unroll(NodeContext& node, int64_t count, Expr condition, 
     carried.push_back(Joined(node, turns));
   }
   return carried;
-}
-
-/// A tensor type of the same sizes, of which nothing but the numbers is known.
-Type WithoutSymbols(const Type& type) {
-  const TensorTypeNode* tensor = AsTensorType(type);
-  if (tensor == nullptr) return type;
-  std::vector<Dim> shape;
-  for (const Dim& dim : tensor->shape()) shape.push_back(dim.is_any() ? Dim::Any() : dim);
-  return TensorType(std::move(shape), tensor->dtype());
 }
 
 /// `%loop(0, condition, values…)` where `%loop` calls itself with what its body gives.

@@ -52,19 +52,6 @@ struct TransposedGeometry {
   int64_t remainders() const { return NumElements(strides); }
 };
 
-/// Calls `visit` with every index of a tensor of `shape`, in order.
-template <typename Visit>
-void ForEachIndexOf(const Shape& shape, const Visit& visit) {
-  V index(shape.size(), 0);
-  for (int64_t count = NumElements(shape); count > 0; --count) {
-    visit(index);
-    for (size_t d = shape.size(); d-- > 0;) {
-      if (++index[d] < shape[d]) break;
-      index[d] = 0;
-    }
-  }
-}
-
 /// [I, O / groups, window…] → [O * remainders, I / groups, taps…], channels of one remainder after the other within
 /// each channel of the result.
 Tensor RearrangedWeights(const Tensor& weight, const TransposedGeometry& own) {
@@ -75,7 +62,7 @@ Tensor RearrangedWeights(const Tensor& weight, const TransposedGeometry& own) {
   const V from_strides = Strides(weight.shape()), strides = Strides(shape);
   const size_t bytes = weight.dtype().size_bytes();
   Shape positions(own.window);  // of a remainder's taps in the window
-  ForEachIndexOf(positions, [&](const V& tap) {
+  ForEachIndex(positions, [&](const V& tap) {
     int64_t from = 0, to = 0, remainder = 0;
     for (size_t d = 0; d < own.rank; ++d) {
       const int64_t at = tap[d] * own.dilation[d];

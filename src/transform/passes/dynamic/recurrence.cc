@@ -11,6 +11,7 @@
 
 #include "collage/ir/infer_type.h"
 #include "ir/ops/relations.h"
+#include "ir/tensor_types.h"
 #include "transform/passes/dynamic/replaced_calls.h"
 #include "transform/rewriting.h"
 
@@ -36,12 +37,11 @@ Tensor Part(const Tensor& whole, int64_t row, int64_t begin, int64_t end) {
   return part;
 }
 
-/// `type` with `?` for sizes that are known as expressions.
-Type WithoutSymbols(const Type& type) {
-  const TensorTypeNode& tensor = *AsTensorType(type);
-  std::vector<Dim> shape;
-  for (const Dim& dim : tensor.shape()) shape.push_back(dim.is_any() ? Dim::Any() : dim);
-  return TensorType(std::move(shape), tensor.dtype());
+/// A field of a typed tuple.
+Expr Field(const Expr& tuple, size_t index) {
+  const Expr field = MakeTupleGetItem(tuple, static_cast<int>(index));
+  field->set_checked_type(AsTupleType(tuple->checked_type())->fields()[index]);
+  return field;
 }
 
 /// One layer: its attributes and arguments.
@@ -223,11 +223,6 @@ class DirectionWriter {
     return MakeTuple(all);
   }
 
-  static Expr Field(const Expr& tuple, size_t index) {
-    const Expr field = MakeTupleGetItem(tuple, static_cast<int>(index));
-    field->set_checked_type(AsTupleType(tuple->checked_type())->fields()[index]);
-    return field;
-  }
   static Expr Tuple(const Exprs& fields) {
     std::vector<Type> types;
     for (const Expr& field : fields) types.push_back(field->checked_type());
@@ -363,9 +358,7 @@ class LayerWriter {
       functions_.emplace(writer.name()->name(), steps);
       made->set_checked_type(steps->result_type());
       for (size_t i = 0; i < results.size(); ++i) {
-        const Expr field = MakeTupleGetItem(made, static_cast<int>(i));
-        field->set_checked_type(AsTupleType(steps->result_type())->fields()[i]);
-        results[i].push_back(TypedCall("expand_dims", {field}, call, {{"axis", i == 0 ? 1 : 0}}));
+        results[i].push_back(TypedCall("expand_dims", {Field(made, i)}, call, {{"axis", i == 0 ? 1 : 0}}));
       }
     }
     Exprs fields;

@@ -176,7 +176,7 @@ def transformed(scores: Array, transform: int) -> Array:
 
 
 def compact_scores(x: Array, attributes: Any, nodes: Any, tests: Any, leaves: Any) -> Array:
-    """What trees say by the operator's definition: ONNX Runtime has sets of small integers only."""
+    """Returns the results by the operator's definition: ONNX Runtime has sets of small integers only."""
     modes, splits, members = tests
     sets: list[list[float]] = [[]]
     for value in members:

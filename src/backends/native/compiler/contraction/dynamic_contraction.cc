@@ -141,17 +141,7 @@ class DynamicProduct {
         const I64s outer{parts[0]};
         const I64 first = e_.MulInt(parts[1], tile * kTiles);
         const I64 last = e_.IntOp("minsi", e_.Plus(first, tile * kTiles), e_.Int(form_.rows));
-        const I64 left = e_.IntOp("remui", e_.IntOp("subi", last, first), e_.Int(tile));
-        I64 row = e_.IntOp("subi", last, left);
-        e_.For(first, row, tile, [&](const I64& at) { EmitTile(outer, at, tile, parts[2]); });
-        // The rows that are left, in tiles of powers of two.
-        int64_t rows = 1;
-        while (rows * 2 < tile) rows *= 2;
-        for (; rows > 0; rows /= 2) {
-          const I64 bit = e_.IntOp("andi", left, e_.Int(rows));
-          e_.If(e_.IntCompare("ne", bit, e_.Int(0)), [&] { EmitTile(outer, row, rows, parts[2]); });
-          row = e_.AddInt(row, bit);
-        }
+        ForTiles(e_, first, last, tile, [&](const I64& row, int64_t rows) { EmitTile(outer, row, rows, parts[2]); });
       });
     });
     e_.Call(name, e_.Product(units), state_.IsParallel(1e6));

@@ -219,18 +219,8 @@ class WrittenPanels {
   void Emit(const I64& panel) {
     panel_ = e_.Scratch(weights_.depth() * weights_.width() * static_cast<int64_t>(sizeof(float)));
     e_.For(e_.Int(0), e_.Int(weights_.blocks()), 1, [&](const I64& block) { WriteBlock(panel, block); });
-    const int64_t tile = MostTileRows(state_, kFloat32);
-    const I64 left = e_.IntOp("remui", e_.Int(form_.rows), e_.Int(tile));
-    I64 row = e_.IntOp("subi", e_.Int(form_.rows), left);
-    e_.For(e_.Int(0), row, tile, [&](const I64& at) { EmitTile(at, tile, panel); });
-    // The rows that are left, in tiles of powers of two.
-    int64_t count = 1;
-    while (count * 2 < tile) count *= 2;
-    for (; count > 0; count /= 2) {
-      const I64 bit = e_.IntOp("andi", left, e_.Int(count));
-      e_.If(e_.IntCompare("ne", bit, e_.Int(0)), [&] { EmitTile(row, count, panel); });
-      row = e_.AddInt(row, bit);
-    }
+    ForTiles(e_, e_.Int(0), e_.Int(form_.rows), MostTileRows(state_, kFloat32),
+             [&](const I64& row, int64_t count) { EmitTile(row, count, panel); });
   }
 
  private:

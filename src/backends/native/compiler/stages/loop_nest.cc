@@ -28,6 +28,20 @@ I64s Delinearise(Emitter& e, const I64& flat, const std::vector<int64_t>& sizes)
   return parts;
 }
 
+void ForTiles(Emitter& e, const I64& from, const I64& to, int64_t most,
+              const std::function<void(const I64& first, int64_t count)>& body) {
+  const I64 left = e.IntOp("remui", e.IntOp("subi", to, from), e.Int(most));
+  I64 first = e.IntOp("subi", to, left);
+  e.For(from, first, most, [&](const I64& at) { body(at, most); });
+  int64_t count = 1;
+  while (count * 2 < most) count *= 2;
+  for (; count > 0; count /= 2) {
+    const I64 bit = e.IntOp("andi", left, e.Int(count));
+    e.If(e.IntCompare("ne", bit, e.Int(0)), [&] { body(first, count); });
+    first = e.AddInt(first, bit);
+  }
+}
+
 std::vector<int> MemoryOrder(const Buffer& buffer) {
   std::vector<int> axes(buffer.shape.size());
   std::iota(axes.begin(), axes.end(), 0);

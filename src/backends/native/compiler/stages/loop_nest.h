@@ -15,6 +15,10 @@ Indices Bases(const I64s& bases);
 /// Splits flat position `flat` over `sizes` (outermost first), one coordinate each.
 I64s Delinearise(Emitter& e, const I64& flat, const std::vector<int64_t>& sizes);
 
+/// Runs `body` for [from, to) in tiles of `most` positions, and of falling powers of two for those that are left.
+void ForTiles(Emitter& e, const I64& from, const I64& to, int64_t most,
+              const std::function<void(const I64& first, int64_t count)>& body);
+
 /// Logical axes in memory order, outermost first; dimensions of one element come before all others.
 std::vector<int> MemoryOrder(const Buffer& buffer);
 

@@ -42,8 +42,6 @@ Expr ZeroPoints(NodeContext& node, size_t i, int64_t rows, int64_t blocks, int64
   return node.Cast(Slice(node, zeros, 1, 0, blocks), dtype);
 }
 
-bool IsKnown(const Expr& expr) { return As<ConstantNode>(expr) != nullptr; }
-
 /// A [.., K] times weights [N, K] that stay packed as [N, blocks, bytes].
 Expr PackedProduct(NodeContext& node, const Expr& bytes, const Expr& scales, const Expr& zeros, int64_t bits,
                    int64_t block) {
@@ -73,7 +71,7 @@ Results ConvertMatMulNBits(NodeContext& node) {
   const auto with_bias = [&](const Expr& product) {
     return node.HasInput(5) ? node.Op("add", {product, node.Input(5)}) : product;
   };
-  if (IsKnown(node.Input(1)) && IsKnown(node.Input(2)) && (!node.HasInput(3) || IsKnown(node.Input(3)))) {
+  if (node.IsConstant(1) && node.IsConstant(2) && (!node.HasInput(3) || node.IsConstant(3))) {
     const bool is_float = node.HasInput(3) && node.TypeOf(node.Input(3)).dtype().is_floating();
     const Expr zeros =
         node.HasInput(3) ? ZeroPoints(node, 3, columns, blocks, bits, is_float ? dtype : kUInt8) : nullptr;
