@@ -1,5 +1,7 @@
-// eliminate_common_subexpr.cc: equal calls of equal arguments become one node.
+// eliminate_common_subexpr.cc: equal calls of equal arguments become one node, and so do equal constants, such as
+// the tables of positions that each layer has.
 #include <map>
+#include <string>
 #include <vector>
 
 #include "collage/ir/op.h"
@@ -12,6 +14,9 @@ namespace {
 
 /// Key of equal pure expressions: operator or projection, children, attributes.
 using Key = std::pair<std::vector<const void*>, std::vector<std::pair<std::string, AttrValue>>>;
+
+/// Constants that are compared by their values: weights that equal others are rare, and all of them would be read.
+constexpr size_t kMostConstantBytes = size_t{64} << 10;
 
 bool KeyOf(const Expr& expr, Key* key) {
   if (const CallNode* call = As<CallNode>(expr)) {
@@ -31,8 +36,11 @@ bool KeyOf(const Expr& expr, Key* key) {
     for (const Expr& field : tuple->fields()) key->first.push_back(field.get());
     return true;
   }
-  if (const ConstantNode* constant = As<ConstantNode>(expr); constant != nullptr && constant->is_scalar()) {
-    key->second = {{"scalar", constant->value().At(0)}, {"dtype", constant->value().dtype().ToString()}};
+  if (const ConstantNode* constant = As<ConstantNode>(expr)) {
+    const Tensor& value = constant->value();
+    if (value.size_bytes() > kMostConstantBytes) return false;
+    key->second = {{"bytes", std::string(value.data<char>(), value.size_bytes())},
+                   {"type", value.dtype().ToString() + ToString(value.shape())}};
     return true;
   }
   return false;

@@ -9,6 +9,7 @@
 #include "ir/eval/evaluate.h"
 #include "runtime/compare.h"
 #include "runtime/random_inputs.h"
+#include "transform/passes.h"
 
 namespace collage {
 namespace {
@@ -36,6 +37,23 @@ IRModule ConvBatchNorm() {
   const Expr norm = MakeCall("nn.batch_norm", {conv, Random({4}, 2), Random({4}, 3), Random({4}, 4), Random({4}, 5)});
   const Expr scaled = MakeCall("multiply", {MakeTupleGetItem(norm, 0), Random({4, 1, 1}, 6)});
   return InferTypes(IRModule::FromFunction(MakeFunction({x}, MakeCall("nn.relu", {scaled}))));
+}
+
+TEST(PassesTest, EqualConstantsAreOne) {
+  const Var x = MakeVar("x", TensorType(Shape{1, 4}, kFloat32));
+  const auto sum = [&](const Expr& constant) { return MakeCall("add", {x, constant}); };
+  const auto merged = [&](std::vector<Expr> fields) {
+    const Function function = MakeFunction({x}, MakeTuple(std::move(fields)));
+    InferType(function);
+    return EliminateCommonSubexpr(function);
+  };
+  EXPECT_EQ(CountOps(merged({sum(Random({4}, 1)), sum(Random({4}, 1))}))["add"], 1);
+  EXPECT_EQ(CountOps(merged({sum(Random({4}, 1)), sum(Random({4}, 2))}))["add"], 2) << "other values";
+  EXPECT_EQ(CountOps(merged({sum(Random({4}, 1)), sum(Random({1, 4}, 1))}))["add"], 2) << "another shape";
+  const Expr floats = MakeConstant(Tensor::Zeros({3}, kFloat32)), integers = MakeConstant(Tensor::Zeros({3}, kInt32));
+  const Function other_types = merged({floats, integers});
+  const std::vector<Expr>& fields = As<TupleNode>(other_types->body())->fields();
+  EXPECT_NE(fields[0], fields[1]) << "another type";
 }
 
 TEST(PassesTest, BatchNormAndFactorsEndInTheWeights) {
