@@ -2,11 +2,13 @@
 // of its own (ONNX Runtime's com.microsoft.MatMulNBits).
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "ir/ops/families.h"
 #include "ir/ops/qnn/quantised.h"
 #include "ir/ops/relations.h"
 #include "ir/ops/traits.h"
-#include "support/packed_bits.h"
 
 namespace collage {
 namespace {
@@ -47,6 +49,21 @@ Type MatMulNBitsType(const OpCall& call) {
   return TensorType(std::vector<Dim>{data.shape()[0], weight.shape()[0]}, data.dtype());
 }
 
+/// Numbers of `kBits` bits, less `zero`, times `scale`: as many as fit into `to`, which end in the last byte.
+template <int kBits>
+void UnpackBlock(const uint8_t* bytes, float zero, float scale, std::span<float> to) {
+  constexpr size_t kPerByte = 8 / kBits;
+  constexpr uint8_t kMask = (1 << kBits) - 1;
+  const auto number = [&](size_t byte, size_t place) {
+    return (static_cast<float>(bytes[byte] >> (place * kBits) & kMask) - zero) * scale;
+  };
+  const size_t whole = to.size() / kPerByte;
+  for (size_t byte = 0; byte < whole; ++byte) {
+    for (size_t place = 0; place < kPerByte; ++place) to[byte * kPerByte + place] = number(byte, place);
+  }
+  for (size_t k = whole * kPerByte; k < to.size(); ++k) to[k] = number(whole, k % kPerByte);
+}
+
 /// The weights [N, K] that `inputs` stand for.
 Tensor Weights(std::span<const Tensor> inputs, const Attrs& attrs) {
   const int64_t bits = attrs.Int("bits"), block = attrs.Int("block_size");
@@ -54,15 +71,13 @@ Tensor Weights(std::span<const Tensor> inputs, const Attrs& attrs) {
   const Tensor scales = inputs[2].Cast(kFloat32);
   const Tensor zeros = inputs.size() > 3 ? inputs[3].Cast(kFloat32) : Tensor();
   const auto half = static_cast<float>(1 << (bits - 1));
+  const auto unpack = bits == 2 ? UnpackBlock<2> : bits == 4 ? UnpackBlock<4> : UnpackBlock<8>;
   const Tensor weights = Tensor::Empty({rows, depth}, kFloat32);
-  for (int64_t n = 0; n < rows; ++n) {
-    const uint8_t* bytes = inputs[1].data<uint8_t>() + n * blocks * block * bits / 8;
-    for (int64_t k = 0; k < depth; ++k) {
-      const int64_t at = n * blocks + k / block;
-      const float zero = inputs.size() > 3 ? zeros.data<float>()[at] : half;
-      const auto number = static_cast<float>(PackedNumber(bytes, k, bits));
-      weights.data<float>()[n * depth + k] = (number - zero) * scales.data<float>()[at];
-    }
+  for (int64_t at = 0; at < rows * blocks; ++at) {
+    const int64_t first = at % blocks * block;
+    unpack(inputs[1].data<uint8_t>() + at * block * bits / 8, zeros.defined() ? zeros.data<float>()[at] : half,
+           scales.data<float>()[at],
+           {weights.data<float>() + at / blocks * depth + first, static_cast<size_t>(std::min(block, depth - first))});
   }
   return weights;
 }
