@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""decoding.py: times a text model that decodes token by token, beside ONNX Runtime and OpenVINO on the same file.
+"""decoding.py: times a text model that decodes token by token, beside other engines with the same weights.
 
     .venv/bin/python benchmarks/decoding.py [--bits 4] [--layers 24] [--threads 1] [--prompt 128] [--tokens 64] [--rounds 3]
                                             [--out FILE]
 
-The model is that of tools/models/decoder.py, with a buffer for all tokens. Collage compiles plans for the prompt and for single
-tokens, with data as floats and, for packed weights, rounded to 8 bits (`--precision any --max-error 0.05`). ONNX Runtime writes
+The model is that of tools/models/decoder.py, with a buffer for 2048 tokens. Collage compiles plans for the prompt and for single
+tokens, with data as floats and, for packed weights, rounded to 8 bits (`--precision any --max-error 0.1`). ONNX Runtime writes
 keys and values into the buffer in place, with products as the file says and with `accuracy_level` 4, which rounds data to 8 bits as
-well. OpenVINO keeps them as states; by default it computes in bfloat16, and rounds data of such products to 8 bits, where that is
-faster. Programs take turns, --rounds times each; a row has the medians of all rounds, and the bytes of weights that a token reads
+well; so does ONNX Runtime GenAI. OpenVINO keeps them as states; by default it computes in bfloat16, and rounds data of products
+to 8 bits where that is faster. llama.cpp reads the same weights as GGUF. What is not installed (`./setup engines`) has no row.
+Programs take turns, --rounds times each; a row has the medians of all rounds, and the bytes of weights that a token reads
 by its time, as a share of what `bench_machine` reads from memory. Nothing else should run meanwhile.
 """
 
@@ -20,8 +21,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from decoding_peers import FORMATS, ROOM, prompt_of, run_genai, run_llama_cpp, write_gguf
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = (
@@ -61,7 +65,7 @@ def time_steps(arguments: argparse.Namespace, step: Callable[[list[int], int], A
     prompts = []
     for _ in range(4):
         start()
-        prompts.append(timed([i * 7 % 100 for i in range(arguments.prompt)], 0))
+        prompts.append(timed(prompt_of(arguments), 0))
     token, times = prompts[-1][1], []
     for i in range(arguments.tokens):
         seconds, token = timed([token], arguments.prompt + i)
@@ -78,7 +82,7 @@ def run_onnxruntime(arguments: argparse.Namespace, model: str) -> None:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = arguments.threads
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    room = arguments.prompt + arguments.tokens
+    room = ROOM
     pasts = [one for one in session.get_inputs() if one.name.startswith("past")]
     zeros = np.zeros((1, pasts[0].shape[1], room, pasts[0].shape[3]), np.float32)
     buffers = {one.name: onnxruntime.OrtValue.ortvalue_from_numpy(zeros) for one in pasts}
@@ -123,7 +127,11 @@ def run_peer(arguments: argparse.Namespace) -> None:
     """Times the other engine, in the process that --peer makes."""
     engine, model = arguments.peer
     exact = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
-    if engine.startswith("ONNX Runtime"):
+    if engine == "llama.cpp":
+        run_llama_cpp(arguments, model)
+    elif engine.startswith("ONNX Runtime GenAI"):
+        run_genai(arguments, model)
+    elif engine.startswith("ONNX Runtime"):
         run_onnxruntime(arguments, model)
     else:
         run_openvino(arguments, model, exact if engine == "OpenVINO, floats" else {})
@@ -131,7 +139,7 @@ def run_peer(arguments: argparse.Namespace) -> None:
 
 def compile_both(arguments: argparse.Namespace, collage: str, model: Path, folder: Path) -> dict[str, Path]:
     """Executables by their names in the table."""
-    room = str(arguments.prompt + arguments.tokens)
+    room = str(ROOM)
     sizes = [
         f"--dim={name}={size}"
         for name, size in (("batch_size", "1"), ("past_sequence_length", room), ("total_sequence_length", room))
@@ -140,12 +148,27 @@ def compile_both(arguments: argparse.Namespace, collage: str, model: Path, folde
     common += ["--threads", str(arguments.threads), "--toolchains", "native", "--budget", arguments.budget]
     variants = {"Collage, floats": []}
     if arguments.bits < 32:
-        variants["Collage, 8-bit data"] = ["--precision", "any", "--max-error", "0.05"]
+        variants["Collage, 8-bit data"] = ["--precision", "any", "--max-error", "0.1"]
     files = {}
     for name, more in variants.items():
         files[name] = folder / f"{len(files)}.clg"
         run([*common, *more, "-o", str(files[name]), "--database", str(folder / "tuning.db")])
     return files
+
+
+def peers_of(model: Path, bits: int) -> dict[str, Path]:
+    """Files by the names of the other programs."""
+    peers = {"ONNX Runtime, floats": model, "OpenVINO, floats": model, "OpenVINO, its default": model}
+    rounded = with_accuracy_level(model, 4) if bits < 32 else None
+    if rounded:
+        peers["ONNX Runtime, 8-bit data"] = rounded
+    if find_spec("onnxruntime_genai"):
+        peers["ONNX Runtime GenAI, floats"] = model
+        if rounded:
+            peers["ONNX Runtime GenAI, 8-bit data"] = rounded
+    if bits in FORMATS and find_spec("xllamacpp") and find_spec("gguf"):
+        peers["llama.cpp"] = write_gguf(model, bits)
+    return peers
 
 
 def weight_bytes(arguments: argparse.Namespace, model: Path) -> int:
@@ -176,16 +199,15 @@ def main() -> int:
         maker = str(ROOT / "tools/models/decoder.py")
         run([sys.executable, maker, str(model), f"--layers={arguments.layers}", f"--bits={arguments.bits}"])
         files = compile_both(arguments, collage, model, folder)
-        peers = {"ONNX Runtime, floats": model, "OpenVINO, floats": model, "OpenVINO, its default": model}
-        if arguments.bits < 32:
-            peers["ONNX Runtime, 8-bit data"] = with_accuracy_level(model, 4)
+        peers = peers_of(model, arguments.bits)
         times: dict[str, list[dict[str, float]]] = {one: [] for one in [*files, *peers]}
         decode = ["--decode", str(arguments.tokens), "--prompt", str(arguments.prompt), "--json"]
         for _ in range(arguments.rounds):
             for one, file in files.items():
                 times[one] += json.loads(run([collage, "benchmark", str(file), *decode]))["decoders"]
             for one, file in peers.items():
-                times[one].append(json.loads(run([sys.executable, __file__, "--peer", one, str(file), *sizes])))
+                printed = run([sys.executable, __file__, "--peer", one, str(file), *sizes])
+                times[one].append(json.loads(printed.splitlines()[-1]))
         machine = json.loads(run([str(Path(arguments.build) / "bin/bench_machine"), str(arguments.threads)]))
         rate = machine["memory_bytes_per_second"]
         needed = weight_bytes(arguments, model)
