@@ -196,6 +196,9 @@ void ToolchainSelection::Configure() {
     AddVariants(one, wants_variants && is_on_device ? kDevicePrecisions : precisions, /*they_only_keep=*/false);
   }
   const bool must_wait = !variants_.empty();
+  if (wants_variants) {
+    for (const Participant& one : gathered_) AddVariants(one, PackedPrecisions(features), /*they_only_keep=*/false);
+  }
   // If they have to wait, only an error that is too large can bring them in.
   if (wants_variants && (!must_wait || options_.max_error)) {
     const size_t before = toolchains_.size();
@@ -308,8 +311,12 @@ std::vector<std::string> LowerPrecisions(std::span<const std::string> features) 
   std::vector<std::string> precisions;
   if (has("avx512_bf16") || has("amx_bf16")) precisions.emplace_back("bf16");
   if (has("avx512_fp16")) precisions.emplace_back("f16");
-  if (HasVnni(features)) precisions.emplace_back("int8");
   return precisions;
+}
+
+std::vector<std::string> PackedPrecisions(std::span<const std::string> features) {
+  const bool has_byte_products = HasVnni(features) || std::ranges::find(features, "avx2") != features.end();
+  return has_byte_products ? std::vector<std::string>{"int8"} : std::vector<std::string>();
 }
 
 std::vector<std::string> ConvertedPrecisions(std::span<const std::string> features) {

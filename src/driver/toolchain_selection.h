@@ -89,6 +89,10 @@ std::string WhyLeftOut(const Toolchain& toolchain, const ToolchainSelection& sel
 /// `inference_precision` calls them: elsewhere they are emulated, and win nothing.
 std::vector<std::string> LowerPrecisions(std::span<const std::string> features);
 
+/// Precisions for products with packed weights alone, whose data are rounded, by the instructions that such a processor
+/// has.
+std::vector<std::string> PackedPrecisions(std::span<const std::string> features);
+
 /// Returns the precisions that the processor only converts by an instruction of its own: for toolchains that keep
 /// values so (Toolchain::only_keeps_precision).
 std::vector<std::string> ConvertedPrecisions(std::span<const std::string> features);

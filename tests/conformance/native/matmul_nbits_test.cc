@@ -72,9 +72,16 @@ void ExpectFormsAgree(const Toolchain& toolchain, double tolerance) {
 TEST(NativeMatMulNBitsTest, AgreesForAllForms) { ExpectFormsAgree(BuiltinToolchain("native"), 1e-4); }
 
 TEST(NativeMatMulNBitsTest, AgreesWithDataRoundedToBytes) {
-  if (!HasVnni(ThisMachine().features)) GTEST_SKIP() << "this processor has no VNNI";
-  const auto toolchain = ToolchainConfiguration(BuiltinToolchain("native")).With("inference_precision", "int8").Make();
-  ExpectFormsAgree(*toolchain, 2e-2);  // of the largest result: each factor is off by 1/254 of its block's largest
+  // This processor, one without VNNI, one with AVX2 and one with SSSE3; those that code can be run for.
+  std::vector<std::string> processors{"", "x86-64-v2"};
+  if (HasInstructionSet("avx2")) processors.emplace_back("x86-64-v3");
+  if (HasInstructionSet("avx512vl") && HasInstructionSet("avx512bw")) processors.emplace_back("x86-64-v4");
+  for (const std::string& processor : processors) {
+    SCOPED_TRACE(processor);
+    const ToolchainConfiguration native(BuiltinToolchain("native"));
+    const auto toolchain = native.With("inference_precision", "int8").With("mcpu", processor).Make();
+    ExpectFormsAgree(*toolchain, 2e-2);  // of the largest result: each factor is off by 1/254 of its block's largest
+  }
 }
 
 TEST(NativeMatMulNBitsTest, NarrowDataAndScalesAgree) {

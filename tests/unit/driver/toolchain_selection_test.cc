@@ -168,6 +168,9 @@ TEST_F(ToolchainSelectionTest, LowerPrecisionsAreThoseThatTheProcessorHas) {
   EXPECT_EQ(LowerPrecisions(Names{"avx2", "avx512f", "f16c"}), Names{}) << "conversions are no arithmetic";
   EXPECT_EQ(ConvertedPrecisions(Names{"avx2", "avx512f", "f16c"}), Names{"f16"});
   EXPECT_EQ(ConvertedPrecisions(Names{"avx2"}), Names{});
+  EXPECT_EQ(PackedPrecisions(Names{"avx", "f16c"}), Names{});
+  EXPECT_EQ(PackedPrecisions(Names{"avx2"}), Names{"int8"});
+  EXPECT_EQ(PackedPrecisions(Names{"avx512_vnni"}), Names{"int8"});
   EXPECT_EQ(LowerPrecisions(Names{"avx512_bf16"}), Names{"bf16"});
   EXPECT_EQ(LowerPrecisions(Names{"amx_bf16", "amx_tile", "avx512_fp16"}), (Names{"bf16", "f16"}));
   const ToolchainConfiguration plain(*ToolchainRegistry::Global().Find("adjustable"));

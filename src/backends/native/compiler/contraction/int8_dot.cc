@@ -411,6 +411,39 @@ Vector AddIntegerProducts(Emitter& e, DotKind factors, bool has_vnni, const Vect
   return Vector{e.Def(fmt::format("arith.addi {}, {} : {}", sum, products, sums))};
 }
 
+Vector BytePairs(Emitter& e, const Vector& a, const Vector& b) {
+  const std::string words = fmt::format("vector<{}xi32>", e.lanes());
+  const std::string bytes = fmt::format("vector<{}xi8>", 4 * e.lanes());
+  const std::string sums = fmt::format("vector<{}xi16>", 2 * e.lanes());
+  const auto as_bytes = [&](const Vector& word) {
+    return e.Def(fmt::format("vector.bitcast {} : {} to {}", word, words, bytes));
+  };
+  const std::string first = as_bytes(a), second = as_bytes(b);
+  const char* name = e.lanes() == 16  ? "avx512.pmaddubs.w.512"
+                     : e.lanes() == 8 ? "avx2.pmadd.ub.sw"
+                                      : "ssse3.pmadd.ub.sw.128";
+  return Vector{e.Def(fmt::format("llvm.call_intrinsic \"llvm.x86.{}\"({}, {}) : ({}, {}) -> {}", name, first, second,
+                                  bytes, bytes, sums))};
+}
+
+std::pair<Vector, Vector> SignsMoved(Emitter& e, const Vector& a, const Vector& b) {
+  const std::string words = fmt::format("vector<{}xi32>", e.lanes());
+  const std::string bytes = fmt::format("vector<{}xi8>", 4 * e.lanes());
+  const auto as = [&](const std::string& value, const std::string& from, const std::string& to) {
+    return e.Def(fmt::format("vector.bitcast {} : {} to {}", value, from, to));
+  };
+  const std::string first = as(a.name(), words, bytes), second = as(b.name(), words, bytes);
+  const std::string zero = e.Def(fmt::format("arith.constant dense<0> : {}", bytes));
+  const std::string is_negative = e.Def(fmt::format("arith.cmpi slt, {}, {} : {}", first, zero, bytes));
+  const auto turned = [&](const std::string& value) {
+    const std::string negative = e.Def(fmt::format("arith.subi {}, {} : {}", zero, value, bytes));
+    const std::string chosen = e.Def(
+        fmt::format("arith.select {}, {}, {} : vector<{}xi1>, {}", is_negative, negative, value, 4 * e.lanes(), bytes));
+    return Vector{as(chosen, bytes, words)};
+  };
+  return {turned(first), turned(second)};
+}
+
 Vector AddByteProducts(Emitter& e, const Vector& a, const Vector& b, const Vector& sum) {
   const std::string type = fmt::format("vector<{}xi32>", e.lanes());
   const auto number = [&](int bits) { return e.Def(fmt::format("arith.constant dense<{}> : {}", bits, type)); };

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "backends/native/compiler/contraction/contraction.h"
@@ -79,6 +80,13 @@ Vector AddByteProducts(Emitter& e, const Vector& a, const Vector& b, const Vecto
 /// once.
 Vector AddIntegerProducts(Emitter& e, DotKind factors, bool has_vnni, const Vector& a, const Vector& b,
                           const Vector& sum);
+
+/// The sums of two neighbouring products of the bytes in `a`, without sign, and `b`, with one, which must fit 16 bits:
+/// twice as many int16 as the words in which the bytes are. Takes SSSE3, AVX2 or AVX512-BW.
+Vector BytePairs(Emitter& e, const Vector& a, const Vector& b);
+/// Bytes with the products of those in `a` and `b`, the first without sign; all are words of bytes with signs, and none
+/// in `b` is -128.
+std::pair<Vector, Vector> SignsMoved(Emitter& e, const Vector& a, const Vector& b);
 
 /// The bytes of `words`, a vector of int32, each plus 128.
 Vector FlipSigns(Emitter& e, const Vector& words);

@@ -93,6 +93,7 @@ TargetInfo TargetOf(const NativeOptions& options) {
   info.has_int16_products = Has(*machine, lanes == 16 ? "+avx512bw" : "+sse2");
   // Vectors narrower than the widest have them, too: by AVX512-VL, which those of 16 lanes imply, or by AVX-VNNI.
   info.has_byte_products = info.has_int16_products && Has(*machine, lanes == 16 ? "+avx512vnni" : "+avxvnni");
+  info.has_byte_pairs = Has(*machine, lanes == 16 ? "+avx512bw" : lanes == 8 ? "+avx2" : "+ssse3");
   info.is_this_kind =
       machine->getTargetTriple().getArch() == llvm::Triple(llvm::sys::getDefaultTargetTriple()).getArch();
   return info;

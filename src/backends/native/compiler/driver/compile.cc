@@ -399,8 +399,8 @@ void CheckTarget(const NativeOptions& options) {
   if (options.narrows_factors() && !target.has_bfloat16_products) {
     throw Error(ErrorCategory::kUnsupported, "this processor has no products of bfloat16 (AVX512-BF16)");
   }
-  if (options.rounds_data && !target.has_byte_products) {
-    throw Error(ErrorCategory::kUnsupported, "this processor has no products of bytes (AVX512-VNNI or AVX-VNNI)");
+  if (options.rounds_data && !target.has_byte_products && !target.has_byte_pairs) {
+    throw Error(ErrorCategory::kUnsupported, "this processor has no products of bytes (SSSE3, AVX2 or VNNI)");
   }
   if (!options.libraries.empty() && !target.is_this_kind) {
     throw Error(ErrorCategory::kUnsupported, "libraries are called by code for this kind of machine only");

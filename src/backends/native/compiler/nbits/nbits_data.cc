@@ -42,7 +42,8 @@ class BlockRounder {
         e_.Def(fmt::format("vector.reduction <add>, {} : {} into i32", RoundedSum(row, first, factor), WordType()));
     StoreOne(to_.steps, row, block,
              F32{e_.Def(fmt::format("arith.mulf {}, {} : f32", largest, e_.Float(1.0 / kMost)))}.name(), "f32");
-    const std::string slope = e_.Def(fmt::format("arith.constant {} : i32", -weights_.zero().value_or(-1)));
+    const std::string slope =
+        e_.Def(fmt::format("arith.constant {} : i32", weights_.zero() ? weights_.byte_offset() - *weights_.zero() : 1));
     StoreOne(to_.starts, row, block, e_.Def(fmt::format("arith.muli {}, {} : i32", sum, slope)), "i32");
   }
 

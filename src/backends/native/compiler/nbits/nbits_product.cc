@@ -68,6 +68,7 @@ class NBitsTile {
     const I64 begin = e_.MulInt(block, words);
     Vectors sums = Starts(block);
     const auto add = [&](const I64& word, Vectors so_far) {
+      if (is_bytes() && !state_.target.has_byte_products) return AddPairs(word, turn, std::move(so_far));
       for (int64_t i = 0; i < turn; ++i) so_far = AddWord(e_.Plus(word, i), so_far);
       return so_far;
     };
@@ -151,6 +152,54 @@ class NBitsTile {
     return sums;
   }
 
+  /// Sums of bytes by instructions that add two products in 16 bits. So few words of numbers
+  /// of up to 4 bits are added up in 16 bits, too.
+  Vectors AddPairs(const I64& word, int64_t count, Vectors sums) {
+    constexpr int64_t kBytes = 4;  // of a word
+    const auto vectors = static_cast<size_t>(weights_.vectors());
+    Vectors pairs(sums.size());
+    for (int64_t i = 0; i < count; ++i) {
+      Vectors words;
+      for (int v = 0; v < weights_.vectors(); ++v) words.push_back(weights_.Words(panel_, e_.Plus(word, i), v));
+      const I64 k = e_.MulInt(e_.Plus(word, i), weights_.per_word());
+      for (int64_t group = 0; group < weights_.per_word() / kBytes; ++group) {
+        for (int64_t t = 0; t < count_; ++t) {
+          const Vector data{Broadcast(bytes_->bytes, t, e_.Plus(k, group * kBytes), "i32", SumType())};
+          for (size_t v = 0; v < vectors; ++v) {
+            const size_t at = static_cast<size_t>(t) * vectors + v;
+            AddPair(weights_.Bytes(words[v], group), data, pairs[at], sums[at]);
+          }
+        }
+      }
+    }
+    for (size_t at = 0; at < sums.size(); ++at) {
+      if (!pairs[at].is_none()) sums[at] = Widened(pairs[at], sums[at]);
+    }
+    return sums;
+  }
+
+  void AddPair(const Vector& numbers, const Vector& data, Vector& pairs, Vector& sum) {
+    if (weights_.byte_offset() != 0) {  // two products fill 16 bits
+      const auto [sizes, turned] = SignsMoved(e_, numbers, data);
+      sum = Widened(BytePairs(e_, sizes, turned), sum);
+      return;
+    }
+    const Vector more = BytePairs(e_, numbers, data);
+    pairs = pairs.is_none()
+                ? more
+                : Vector{e_.Def(fmt::format("arith.addi {}, {} : vector<{}xi16>", pairs, more, 2 * e_.lanes()))};
+  }
+
+  /// `sum` and both halves of each word of `pairs`.
+  Vector Widened(const Vector& pairs, const Vector& sum) {
+    const std::string type = fmt::format("vector<{}xi16>", 2 * e_.lanes());
+    const auto as_words = [&](const std::string& value) {
+      return Vector{e_.Def(fmt::format("vector.bitcast {} : {} to {}", value, type, SumType()))};
+    };
+    const Vector ones = as_words(e_.Def(fmt::format("arith.constant dense<1> : {}", type)));
+    return AddIntegerProducts(e_, DotKind::kInt16, /*has_vnni=*/false, as_words(pairs.name()), ones, sum);
+  }
+
   /// `totals` and a block's sums times its scales.
   Vectors Scaled(const I64& block, Vectors sums, const Vectors& totals) {
     const auto tile = totals.size();
@@ -183,7 +232,12 @@ class NBitsTile {
     const std::string& type = e_.FloatVector();
     const std::string whole = Broadcast(bytes_->starts, row, block, "i32", SumType());
     const std::string bytes = e_.Def(fmt::format("arith.sitofp {} : {} to {}", whole, SumType(), type));
-    const std::string product = e_.Def(fmt::format("arith.mulf {}, {} : {}", bytes, zeros_[vector], type));
+    std::string zeros = zeros_[vector].name();
+    if (weights_.byte_offset() != 0) {
+      const Vector offset = e_.Splat(static_cast<double>(weights_.byte_offset()));
+      zeros = e_.Def(fmt::format("arith.subf {}, {} : {}", zeros, offset, type));
+    }
+    const std::string product = e_.Def(fmt::format("arith.mulf {}, {} : {}", bytes, zeros, type));
     return e_.Def(fmt::format("arith.subf {}, {} : {}", sum, product, type));
   }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/native/compiler/contraction/contraction.h"
+#include "backends/native/compiler/contraction/int8_dot.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 #include "collage/support/error.h"
 #include "support/packed_bits.h"
@@ -151,7 +152,7 @@ Vector NBitsWeights::Numbers(const Vector& words, int64_t position, const Vector
 }
 
 Vector NBitsWeights::Bytes(const Vector& words, int64_t group) const {
-  if (bits_ == 8) return words;
+  if (bits_ == 8) return byte_offset() == 0 ? words : FlipSigns(e_, words);
   const int64_t byte = (int64_t{1} << bits_) - 1;
   const Vector low = group == 0 ? words : Vector{WordOp("shrui", words, group * bits_)};
   return Vector{WordOp("andi", low, byte * 0x01010101)};

@@ -40,8 +40,10 @@ class NBitsWeights {
 
   /// The numbers at `position` of `words` as float32, less the zero point that they share, or `zeros`.
   Vector Numbers(const Vector& words, int64_t position, const Vector& zeros) const;
-  /// The numbers at positions 4 * `group` to 4 * `group` + 3, with zero points, as the bytes of words.
+  /// The numbers at positions 4 * `group` to 4 * `group` + 3, less `byte_offset`, as the bytes of words.
   Vector Bytes(const Vector& words, int64_t group) const;
+  /// Numbers of 8 bits get a sign where no instruction multiplies larger ones without losing some.
+  int64_t byte_offset() const { return bits_ == 8 && !state_.target.has_byte_products ? 128 : 0; }
 
  private:
   static constexpr int64_t kWordBits = 32;

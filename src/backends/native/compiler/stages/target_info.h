@@ -15,6 +15,7 @@ struct TargetInfo {
   bool has_bfloat16_products = false;  ///< VDPBF16PS on vectors of that width
   bool has_int16_products = false;     ///< VPMADDWD: pairs of int16
   bool has_byte_products = false;      ///< VPDPBUSD and VPDPWSSD: four bytes, pairs of int16, added to a sum
+  bool has_byte_pairs = false;         ///< VPMADDUBSW: the sum of two products of bytes in 16 bits
   bool has_tensor_cores = false;       ///< a GPU's: matrices are multiplied by all threads of a warp
   bool has_warpgroups = false;         ///< its instructions for four warps together (sm_90a)
   bool prefers_warpgroups = false;     ///< whether these are used where a schedule does not ask for them
