@@ -43,8 +43,9 @@ class Replay {
   size_t arena_bytes() const { return arena_bytes_; }
 
   /// Runs it on arguments of the planned types. A result is written to that of `destinations`, which may be fewer, if
-  /// it has the bytes that are needed and none that an argument has; others are in memory of `pool`. Nothing if an
-  /// operator failed, or gave another shape than planned: the function is to be interpreted.
+  /// it has the bytes that are needed and none that an argument has, unless a plan writes it in that one's place;
+  /// others are in memory of `pool`. Nothing if an operator failed, or gave another shape than planned: the function is
+  /// to be interpreted.
   std::optional<Value> Run(const std::vector<Value>& args, std::byte* arena, TensorPool& pool,
                            std::span<const Tensor> destinations);
 
@@ -60,6 +61,7 @@ class Replay {
     DataType dtype;
     Tensor tensor;         ///< a known value; in a run an evaluated one, or a result
     int destination = -1;  ///< place among the tensors of the result; -1: none, or several
+    int replaces = -1;     ///< the argument in whose memory a result may lie
   };
   /// A register: a known value, a tensor, a tuple, or a function and what it captured.
   struct Planned {

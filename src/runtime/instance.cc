@@ -11,6 +11,7 @@
 #include "runtime/huge_pages.h"
 #include "runtime/plan/device_stretches.h"
 #include "runtime/plan/executable_state.h"
+#include "runtime/plan/in_place.h"
 
 namespace collage {
 namespace {
@@ -48,7 +49,7 @@ struct BoundStep {
 
 struct ExecutionInstance::State {
   Executable executable;
-  bool in_place;
+  bool constants_in_place;
   std::shared_ptr<std::byte> arena;
   std::map<Memory, DeviceBuffer> device_arenas;
   std::vector<BoundStep> steps;
@@ -57,9 +58,13 @@ struct ExecutionInstance::State {
   std::vector<std::vector<int>> writers;  ///< steps that touch graph output i
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
+  std::vector<InPlaceResult> in_place;
+  bool is_checked = false;  ///< since something was set
 
-  State(Executable the_executable, bool is_in_place)
-      : executable(std::move(the_executable)), in_place(is_in_place), stretches(executable.plan()) {}
+  State(Executable the_executable, bool reads_constants_in_place)
+      : executable(std::move(the_executable)),
+        constants_in_place(reads_constants_in_place),
+        stretches(executable.plan()) {}
 
   const ExecutionPlan& plan() const { return executable.plan(); }
 
@@ -126,7 +131,7 @@ struct ExecutionInstance::State {
       return std::make_unique<MoveKernel>(plan().values[static_cast<size_t>(step.inputs[0])],
                                           plan().values[static_cast<size_t>(step.outputs[0])]);
     }
-    return executable.LoadKernel(step.kernel, in_place);
+    return executable.LoadKernel(step.kernel, constants_in_place);
   }
 
   void NoteUses(const std::vector<int>& values, int step) {
@@ -151,10 +156,26 @@ struct ExecutionInstance::State {
                                                    value.dtype.ToString(), ToString(value.shape), got));
   }
 
-  void CheckInputsAreSet() const {
+  /// Whether all may run on what was set.
+  void Check() {
+    if (is_checked) return;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].defined()) continue;
       throw Error(ErrorCategory::kInput, fmt::format("input '{}' has not been set", plan().inputs[i].name));
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) CheckPlace(i);
+    is_checked = true;
+  }
+
+  void CheckPlace(size_t output) const {
+    const Tensor& to = outputs[output];
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!Overlap(inputs[i], to)) continue;
+      const InPlaceResult pair{static_cast<int>(i), static_cast<int>(output)};
+      if (inputs[i].raw() == to.raw() && std::ranges::find(in_place, pair) != in_place.end()) continue;
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("output '{}' lies in the memory of input '{}', which is read when it is written",
+                              plan().outputs[output].name, plan().inputs[i].name));
     }
   }
 };
@@ -177,6 +198,9 @@ ExecutionInstance::ExecutionInstance(Executable executable, bool in_place)
     state_->NoteUses(step.outputs, index);
     state_->Bind(static_cast<size_t>(index));
   }
+  std::vector<std::vector<InPlaceResult>> of_kernels;
+  for (const BoundStep& step : state_->steps) of_kernels.push_back(step.kernel->in_place());
+  state_->in_place = InPlaceOutputs(plan, of_kernels);
 }
 
 ExecutionInstance::~ExecutionInstance() = default;
@@ -188,6 +212,7 @@ void ExecutionInstance::SetInput(size_t index, const Tensor& tensor) {
   const void* before = state_->inputs[index].raw();
   state_->inputs[index] = aligned ? tensor : tensor.Clone();
   if (state_->inputs[index].raw() == before) return;
+  state_->is_checked = false;
   for (int step : state_->readers[index]) state_->Bind(static_cast<size_t>(step));
 }
 
@@ -201,18 +226,20 @@ void ExecutionInstance::SetOutput(size_t index, const Tensor& tensor) {
   const void* before = state_->outputs[index].raw();
   state_->outputs[index] = tensor;
   if (tensor.raw() == before) return;
+  state_->is_checked = false;
   for (int step : state_->writers[index]) state_->Bind(static_cast<size_t>(step));
 }
 
 const Tensor& ExecutionInstance::Output(size_t index) const { return state_->outputs.at(index); }
+const std::vector<InPlaceResult>& ExecutionInstance::in_place() const { return state_->in_place; }
 
 void ExecutionInstance::Run() {
-  state_->CheckInputsAreSet();
+  state_->Check();
   state_->stretches.Run([&](size_t step) { state_->steps[step].kernel->Run(); });
 }
 
 void ExecutionInstance::RunWatched(const std::function<void(const Value& value, const void* data)>& look) {
-  state_->CheckInputsAreSet();
+  state_->Check();
   for (const BoundStep& step : state_->steps) {
     step.kernel->Run();
     for (const int index : step.step->outputs) {
@@ -231,7 +258,7 @@ void ExecutionInstance::RunWatched(const std::function<void(const Value& value, 
 }
 
 std::vector<double> ExecutionInstance::RunTimed() {
-  state_->CheckInputsAreSet();
+  state_->Check();
   std::vector<double> seconds;
   seconds.reserve(state_->steps.size());
   auto before = std::chrono::steady_clock::now();

@@ -93,6 +93,15 @@ void ResolveCalls(void* handle) {
   for (std::string line; std::getline(lines, line);) *address++ = Resolve(LibraryCall::Parse(line));
 }
 
+/// The results that the code may write where parameters lie.
+std::vector<InPlaceResult> ReadInPlace(void* handle) {
+  const auto* pairs = static_cast<const char*>(dlsym(handle, kObjectInPlace));
+  std::istringstream numbers(pairs == nullptr ? "" : pairs);
+  std::vector<InPlaceResult> in_place;
+  for (InPlaceResult one; numbers >> one.input >> one.output;) in_place.push_back(one);
+  return in_place;
+}
+
 /// Kernels are opened through /proc, which a bare container may lack.
 [[noreturn]] void ThrowNotLoaded(const std::string& reason) {
   std::error_code ignored;
@@ -116,6 +125,7 @@ class LoadedObject {
     try {
       CheckNeeds(handle_);
       ResolveCalls(handle_);
+      in_place_ = ReadInPlace(handle_);
     } catch (...) {
       dlclose(handle_);
       throw;
@@ -131,10 +141,12 @@ class LoadedObject {
   LoadedObject& operator=(const LoadedObject&) = delete;
 
   KernelEntryPoint* entry() const { return entry_; }
+  const std::vector<InPlaceResult>& in_place() const { return in_place_; }
 
  private:
   void* handle_ = nullptr;
   KernelEntryPoint* entry_ = nullptr;
+  std::vector<InPlaceResult> in_place_;
 };
 
 class ObjectKernel : public Kernel {
@@ -149,6 +161,7 @@ class ObjectKernel : public Kernel {
     buffers_.push_back(workspace);
   }
 
+  std::vector<InPlaceResult> in_place() const override { return object_->in_place(); }
   void Run() override { entry_(buffers_.data()); }
 
  private:

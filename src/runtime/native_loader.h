@@ -12,6 +12,9 @@
 // TO GET IT" or "file:LIBRARY|SYMBOL|HOW TO GET IT" (library_calls.h), and `void* collage_kernel_addresses[]`, as many,
 // which are filled before any of the code runs. The object holds nothing of a library: where it is missing, the error
 // says how to get it.
+//
+// Code whose results may lie where parameters do (InPlaceResult) exports `const char collage_kernel_in_place[]`, the
+// numbers of a parameter and a result for each, with spaces between them.
 #pragma once
 
 #include <memory>
@@ -24,6 +27,7 @@ inline constexpr const char* kObjectLoaderName = "object";
 inline constexpr const char* kObjectNeeds = "collage_kernel_needs";
 inline constexpr const char* kObjectCalls = "collage_kernel_calls";
 inline constexpr const char* kObjectAddresses = "collage_kernel_addresses";
+inline constexpr const char* kObjectInPlace = "collage_kernel_in_place";
 
 std::unique_ptr<KernelLoader> MakeObjectLoader();
 

@@ -45,6 +45,7 @@ class Decoder {
   explicit Decoder(const std::string& file)
       : file_(file), executable_(Load(file)), machine_(executable_), params_(executable_.Parameters("main")) {
     const std::vector<std::string> results = executable_.ResultNames("main");
+    num_results_ = results.size();
     for (size_t i = 0; i < params_.size(); ++i) roles_.push_back(RoleOf(params_[i], results));
     if (std::ranges::count(roles_, Role::kTokens, &Input::role) != 1) Fail("it has no one input of tokens", "");
     for (size_t i = 0; i < results.size(); ++i) {
@@ -142,7 +143,13 @@ class Decoder {
   void Run(const std::vector<int64_t>& tokens) {
     std::vector<Value> args;
     for (size_t i = 0; i < params_.size(); ++i) args.push_back(ValueOf(i, tokens));
-    const std::vector<Tensor> results = FlattenTensors(machine_.Invoke("main", std::move(args)));
+    // The next keys and values replace these, in one memory where the executable can.
+    std::vector<Tensor> places(num_results_);
+    for (size_t i = 0; i < params_.size(); ++i) {
+      if (roles_[i].result) places[*roles_[i].result] = args[i].tensor();
+    }
+    const std::vector<Tensor> results =
+        FlattenTensors(machine_.Invoke("main", std::move(args), {.destinations = places}));
     for (size_t i = 0; i < params_.size(); ++i) {
       if (roles_[i].result) kept_[i] = results.at(*roles_[i].result);
     }
@@ -169,6 +176,7 @@ class Decoder {
   vm::Machine machine_;
   std::vector<Var> params_;
   std::vector<Input> roles_;
+  size_t num_results_ = 0;
   int logits_ = -1;
   std::vector<Tensor> kept_;  ///< keys and values of the tokens so far, by parameter
   int64_t seen_ = 0;

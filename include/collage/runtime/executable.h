@@ -138,13 +138,18 @@ class ExecutionInstance {
   /// Uses `tensor`'s memory as input `index`, without a copy if it is 64-byte aligned; only kernels that read it are
   /// bound again. Throws kInput when dtype or shape do not fit.
   void SetInput(size_t index, const Tensor& tensor);
-  /// Lets the kernels write output `index` straight into `tensor`.
+  /// Lets the kernels write output `index` straight into `tensor`. An input's memory is allowed if `in_place`
+  /// says so.
   void SetOutput(size_t index, const Tensor& tensor);
   /// The tensor that output `index` is written to: own memory unless `SetOutput` was called. Valid after `Run`,
   /// overwritten by the next.
   const Tensor& Output(size_t index) const;
+  /// For each output that may be written to an input's memory, the numbers of both: a run then changes what differs and
+  /// copies nothing, as a decoder wants it for keys and values of earlier tokens.
+  const std::vector<InPlaceResult>& in_place() const;
 
-  /// Runs the model once. All inputs must have been set.
+  /// Runs the model once. All inputs must have been set. Throws kInput where an output lies in an input's memory and
+  /// may not.
   void Run();
   /// Runs once and returns seconds per step, in the order of the plan.
   std::vector<double> RunTimed();

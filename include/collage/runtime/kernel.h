@@ -6,10 +6,19 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "collage/runtime/tensor.h"
 
 namespace collage {
+
+/// A result of a partition that may lie where one of its parameters does, both plain: numbers of flattened parameters
+/// and results. Only such elements of the parameter's memory are then written as differ in the result.
+struct InPlaceResult {
+  int input = 0;
+  int output = 0;
+  friend bool operator==(const InPlaceResult&, const InPlaceResult&) = default;
+};
 
 /// One compiled partition, ready to run.
 ///
@@ -21,9 +30,13 @@ class Kernel {
 
   /// Remembers where the partition reads and writes. `inputs` and `outputs` are in the order of the partition's
   /// flattened parameters and results, 64-byte aligned, laid out in the boundary layouts it was compiled for, each in
-  /// the memory that its layout says; `workspace`, in the main memory of the kernel's device, has the bytes that the
-  /// compiled partition asked for (null when none). May be called again.
+  /// the memory that its layout says; none overlap but a result and the parameter that it may replace
+  /// (`InPlaceResult`), which then begin at one address; `workspace`, in the main memory of the kernel's device, has
+  /// the bytes that the compiled partition asked for (null when none). May be called again.
   virtual void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void* workspace) = 0;
+
+  /// Results that may lie where parameters do, at most one for each.
+  virtual std::vector<InPlaceResult> in_place() const { return {}; }
 
   /// Computes the outputs. Throws Error when the toolchain fails. A device may still compute when this returns
   /// (collage/runtime/device.h).

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "backends/native/proposals.h"
+#include "collage/runtime/kernel.h"
 #include "conformance/fused_calls.h"
 #include "partition/partition_rule.h"
 #include "target/toolchain_configuration.h"
@@ -144,6 +145,64 @@ TEST(NativeAttentionTest, AgreesForSizesOfModels) {
   }
 }
 
+/// One masked row of scores for each row of `seen`: how many keys, from the first on, each query sees.
+Function WithSeenKeys(const Form& f, const V& seen, bool is_bias) {
+  const Var q = Input("q", {2, f.queries, f.depth}), k = Input("k", {2, f.keys, f.depth}),
+            v = Input("v", {2, f.keys, f.values});
+  const Var mask = Input("mask", {1, f.queries, 1}, kInt64);
+  const Expr position = Filled({1, 1, f.keys}, kInt64, [](int64_t i) { return static_cast<double>(i); });
+  const auto count = static_cast<int64_t>(seen.size());
+  const Expr ends = Plus(Filled({1, f.queries, 1}, kInt64, [&](int64_t i) { return seen[i % count]; }),
+                         Mul(mask, MakeScalar(0, kInt64)));
+  const Expr is_seen = MakeCall("less", {position, ends});
+  const Expr scores = MakeCall("nn.batch_matmul", {q, k}, {{"transpose_b", true}});
+  const Expr out = MakeScalar(-kInfinity, kFloat32);
+  const Expr masked =
+      is_bias ? Plus(scores, MakeCall("where", {is_seen, Scalar(0), out})) : MakeCall("where", {is_seen, scores, out});
+  const Expr weights = MakeCall("nn.softmax", {masked}, {{"axis", -1}});
+  return MakeFunction({q, k, v, mask}, MakeCall("nn.batch_matmul", {weights, v}));
+}
+
+TEST(NativeAttentionTest, KeysThatNoRowSeesAreLeftOut) {
+  for (const bool is_bias : {false, true}) {
+    for (const V& seen : {V{1}, V{16}, V{17}, V{1, 2, 3, 4, 5, 6, 7}, V{256}, V{255, 1}, V{30, 90, 31}}) {
+      for (const int64_t queries : {1, 7, 40}) {
+        SCOPED_TRACE(ToString(Shape(seen)) + (is_bias ? " added" : "") + " " + std::to_string(queries));
+        const Form form{.queries = queries, .keys = 256, .depth = 24, .values = 40};
+        ExpectAgrees(Native(), WithSeenKeys(form, seen, is_bias), {.num_threads = 2});
+      }
+    }
+  }
+}
+
+/// Keys and values that no query sees may be anything.
+TEST(NativeAttentionTest, KeysThatNoRowSeesAreNotRead) {
+  const Form form{.queries = 7, .keys = 256, .depth = 24, .values = 40};
+  const Function function = WithSeenKeys(form, {33}, true);
+  InferType(function);
+  const Result<CompiledPartition> compiled = Native().RelayToRuntime({function, PlainLayouts(4, 1), 1});
+  ASSERT_TRUE(compiled.ok()) << compiled.reason().text;
+  const std::unique_ptr<Kernel> kernel = GetKernelLoader(compiled->loader).Load({compiled->blob, compiled->constants});
+  const Tensor q = RandomTensor({2, 7, 24}, kFloat32, -1, 1, 1), k = RandomTensor({2, 256, 24}, kFloat32, -1, 1, 2),
+               v = RandomTensor({2, 256, 40}, kFloat32, -1, 1, 3), mask = Tensor::Zeros({1, 7, 1}, kInt64);
+  const Tensor workspace = Tensor::Zeros({static_cast<int64_t>(compiled->workspace_bytes) + 64}, kUInt8);
+  const auto run = [&] {
+    const Tensor result = Tensor::Zeros({2, 7, 40}, kFloat32);
+    const std::vector<void*> sources{q.raw(), k.raw(), v.raw(), mask.raw()}, targets{result.raw()};
+    kernel->Bind(sources, targets, workspace.raw());
+    kernel->Run();
+    return result;
+  };
+  const Tensor want = run();
+  for (int64_t head = 0; head < 2; ++head) {
+    for (int64_t i = 64; i < 256; ++i) {
+      k.Set((head * 256 + i) * 24, std::nan(""));
+      v.Set((head * 256 + i) * 40, std::nan(""));
+    }
+  }
+  EXPECT_TRUE(BitEqual(run(), want));
+}
+
 TEST(NativeAttentionTest, LargeScoresDoNotOverflow) {
   for (const Mask mask : {Mask::kNone, Mask::kCausal, Mask::kRowsOut}) {
     const Form form{.queries = 14, .keys = 33, .depth = 16, .mask = mask};
@@ -219,6 +278,14 @@ TEST(NativeAttentionTest, IsACandidateOfItsOwn) {
   EXPECT_THAT(CandidatesIn(AttentionOf({})), ElementsAre("nn.batch_matmul+divide+nn.softmax+nn.batch_matmul"));
   EXPECT_THAT(CandidatesIn(AttentionOf({.batch = {2, 3}, .mask = Mask::kAdded})),
               ElementsAre("nn.batch_matmul+reshape+divide+add+nn.softmax+reshape+nn.batch_matmul"));
+  const Var q = Input("q", {2, 21, 8}), k = Input("k", {2, 16, 8}), v = Input("v", {2, 16, 6}),
+            bias = Input("bias", {3, 16});
+  const Expr scores = MakeCall("nn.batch_matmul", {q, k}, {{"transpose_b", true}});
+  const Expr by_head = Plus(Reshape(scores, {1, 14, 3, 16}), bias);  // heads that share keys are rows of one product
+  const Expr weights = Reshape(MakeCall("nn.softmax", {by_head}, {{"axis", -1}}), {2, 21, 16});
+  const Function grouped = MakeFunction({q, k, v, bias}, MakeCall("nn.batch_matmul", {weights, v}));
+  EXPECT_THAT(CandidatesIn(grouped), ElementsAre("nn.batch_matmul+reshape+add+nn.softmax+reshape+nn.batch_matmul"));
+  ExpectAgrees(Native(), grouped);
   EXPECT_THAT(CandidatesIn(AttentionOf({.mask = Mask::kCausal})),
               ElementsAre("nn.batch_matmul+divide+where+nn.softmax+nn.batch_matmul"));
   EXPECT_THAT(CandidatesIn(AttentionOf({.mask = Mask::kRowsOut})),

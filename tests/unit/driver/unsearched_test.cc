@@ -168,6 +168,33 @@ TEST_F(UnsearchedTest, PlansShareWeights) {
   EXPECT_LT(bytes_with({64, 96, 128}) - one, static_cast<int64_t>(weights.size_bytes()) / 4);
 }
 
+TEST_F(UnsearchedTest, APlanWritesToTheBufferThatItIsGiven) {
+  CompileOptions options = Options();
+  options.tune_at = {{"kept[2]", {64}}};
+  options.partition_for = "native";
+  CompileModule(Module(R"(
+    def @main(%kept: Tensor[(1, 2, ?, 8), float32], %at: Tensor[(1, 2, 1, 8), int64], %new: Tensor[(1, 2, 1, 8), float32]) {
+      scatter_elements(%kept, %at, %new, axis=2)
+    })"),
+                "m", options);
+  vm::Machine machine(vm::Executable::Load(options.output));
+  const Tensor kept = Tensor::Zeros({1, 2, 64, 8}, kFloat32), at = Tensor::Zeros({1, 2, 1, 8}, kInt64),
+               fresh = Tensor::Zeros({1, 2, 1, 8}, kFloat32);
+  for (int token = 0; token < 5; ++token) {
+    for (int64_t i = 0; i < at.num_elements(); ++i) {
+      at.Set(i, token);
+      fresh.Set(i, 100 * token + static_cast<double>(i));
+    }
+    const std::vector<Tensor> destinations{token < 3 ? kept : Tensor()};
+    const Tensor result = machine.Invoke("main", {kept, at, fresh}, {.destinations = destinations}).tensor();
+    EXPECT_EQ(result.raw() == kept.raw(), token == 1 || token == 2) << "the first run is not planned";
+    for (int64_t i = 0; i < at.num_elements(); ++i) {
+      EXPECT_EQ(result.At(i / 8 * 512 + token * 8 + i % 8), fresh.At(i)) << token << ", " << i;
+    }
+    EXPECT_EQ(result.At(512 + 8), token >= 1 ? 108 : 0) << "what the second token wrote";
+  }
+}
+
 TEST_F(UnsearchedTest, NamedSizesMustBeThoseOfDynamicDimensions) {
   const auto refuse = [&](const std::string& model, const std::map<std::string, Shape>& sizes,
                           const std::string& text) {

@@ -44,6 +44,59 @@ TEST_F(InstanceTest, ChainOfAHundredKernels) {
   ExpectShifted(instance.Output(0), x, 105);
 }
 
+/// Adds where its parameter lies, too.
+class InPlaceKernel : public AddKernel {
+ public:
+  using AddKernel::AddKernel;
+  std::vector<InPlaceResult> in_place() const override { return {{0, 0}}; }
+};
+
+class InPlaceLoader : public KernelLoader {
+ public:
+  std::unique_ptr<Kernel> Load(const KernelImage& image) override {
+    int64_t count = 0;
+    std::memcpy(&count, image.blob.data(), sizeof count);
+    return std::make_unique<InPlaceKernel>(count, image.constants[0].data<float>()[0]);
+  }
+};
+
+/// x → x + 1 → … by kernels whose results may lie where their parameters do.
+ExecutionPlan InPlaceChain(int length) {
+  AddKernelLoader("test_in_place", std::make_unique<InPlaceLoader>());
+  ExecutionPlan plan = ChainPlan(length, 16);
+  for (ExecutionPlan::KernelEntry& kernel : plan.kernels) kernel.loader = "test_in_place";
+  return plan;
+}
+
+TEST_F(InstanceTest, AnOutputMayLieWhereTheInputDoesThatItReplaces) {
+  ExecutionInstance instance(Executable::FromPlan(InPlaceChain(1)));
+  EXPECT_EQ(instance.in_place(), (std::vector<InPlaceResult>{{0, 0}}));
+  const Tensor x = Range({16});
+  instance.SetInput(0, x);
+  instance.SetOutput(0, x);
+  for (int run = 1; run <= 3; ++run) {
+    instance.Run();
+    ExpectShifted(x, Range({16}), static_cast<float>(run));
+  }
+}
+
+TEST_F(InstanceTest, AnOutputMayNotLieInAnInputThatIsReadLater) {
+  const Tensor x = Range({16});
+  ExecutionPlan read_twice = InPlaceChain(1);
+  read_twice.steps.push_back(read_twice.steps[0]);  // it reads the input once more, and writes the output again
+  for (const ExecutionPlan& plan : {ChainPlan(1, 16), InPlaceChain(2), read_twice}) {
+    ExecutionInstance instance(Executable::FromPlan(plan));
+    EXPECT_EQ(instance.in_place(), std::vector<InPlaceResult>{});
+    instance.SetInput(0, x);
+    instance.Run();
+    instance.SetOutput(0, x);
+    ExpectError([&] { instance.Run(); }, ErrorCategory::kInput,
+                "output 'y' lies in the memory of input 'x', which is read when it is written");
+    instance.SetInput(0, Range({16}, 3));
+    instance.Run();
+  }
+}
+
 TEST_F(InstanceTest, ValuesAreSeenWhenTheyAreMade) {
   const ExecutionPlan plan = ChainPlan(5, 7);
   ExecutionInstance instance(Executable::FromPlan(plan));

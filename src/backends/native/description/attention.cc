@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "backends/native/operators.h"
 #include "collage/ir/visitor.h"
 
@@ -14,23 +16,48 @@ const CallNode* AsOp(const Expr& expr) {
   return call != nullptr && call->op() != nullptr ? call : nullptr;
 }
 
-/// Whether `type` holds floats that float32 holds, one for each element of [B, M, N] with the last two dimensions as
-/// they are.
+/// Whether `type` holds floats that float32 holds, one for each element of [B, M, N], in rows of N.
 bool IsLike(const Type& type, const Shape& like) {
   const TensorTypeNode* tensor = AsTensorType(type);
   if (tensor == nullptr || !tensor->is_static() || !tensor->dtype().is_floating() || tensor->dtype().bits > 32) {
     return false;
   }
   const Shape shape = tensor->static_shape();
-  const size_t rank = shape.size();
-  return rank >= 2 && shape[rank - 1] == like[2] && shape[rank - 2] == like[1] &&
-         NumElements(shape) == NumElements(like);
+  return !shape.empty() && shape.back() == like[2] && NumElements(shape) == NumElements(like);
 }
 
 /// Whether the elements of the result lie in memory in the order of those that they are made from.
 bool KeepsOrder(const OpDef& op) { return KeepsPlaces(op) || op.is_reshape; }
 
+/// The argument of `call` that `scores` is in; none for those whose results need not be minus infinity where that
+/// argument was.
+std::optional<size_t> CarrierOf(const CallNode& call, const Expr& scores) {
+  size_t carrier = 0;
+  for (size_t i = 0; i < call.args().size(); ++i) {
+    PostOrder(call.args()[i], [&](const Expr& expr) {
+      if (expr == scores) carrier = i;
+    });
+  }
+  const std::string& name = call.op()->name;
+  const bool carries = name == "add" || name == "subtract" || name == "multiply" || name == "tanh" ||
+                       (name == "divide" && carrier == 0) || (name == "where" && carrier > 0) || call.op()->is_reshape;
+  return carries ? std::optional(carrier) : std::nullopt;
+}
+
 }  // namespace
+
+bool MasksKeys(const Attention& attention) {
+  bool has_mask = false;
+  for (Expr expr = attention.logits(); expr != attention.scores;) {
+    const CallNode& call = *As<CallNode>(expr);
+    const std::optional<size_t> carrier = CarrierOf(call, attention.scores);
+    if (!carrier) return false;
+    const std::string& name = call.op()->name;
+    has_mask = has_mask || name == "add" || name == "subtract" || name == "where";
+    expr = call.args()[*carrier];
+  }
+  return has_mask;
+}
 
 AttentionFinder::AttentionFinder(const Expr& root) {
   ++uses_[root.get()];

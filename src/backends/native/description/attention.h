@@ -30,6 +30,10 @@ struct Attention {
   const Expr& weights() const { return of_result().args()[0]; }
 };
 
+/// Whether something masks scores on their way to the softmax, so that it can be told with any finite number in a
+/// score's place whether its logit is minus infinity.
+bool MasksKeys(const Attention& attention);
+
 /// Finds attention in an expression. Values between the products may have one use only, since they are never in memory
 /// as a whole; the constructor counts the uses of all nodes.
 class AttentionFinder {

@@ -6,10 +6,15 @@
 // all keys and values once for a dozen rows of queries, and the second-level cache delivers them faster than they are
 // multiplied.
 //
+// Keys that are masked for all rows of a tile, as those behind the last token are in a buffer that has room for more,
+// are left out: each tile ends with the last panel of keys in which a logit is more than minus infinity.
+//
 //                 keys                          values
 //     rows of q × ████ … → scores [rows, keys] ⇒ weights × ████ → rows of the result, divided by the sums
 //                              of this thread
 #include "backends/native/compiler/contraction/attention_loops.h"
+
+#include <limits>
 
 #include "backends/native/compiler/contraction/matrix_product.h"
 #include "backends/native/compiler/emit/buffer_views.h"
@@ -32,12 +37,16 @@ class AttentionEmitter {
         matrices_(ShapeOf(attention.weights())),
         keys_(matrices_[2]),
         rows_(TileRows(state, kFloat32, matrices_[1])),
-        weighs_more_(!IsReshape(attention)) {}
+        width_(PanelWidth(state, kFloat32)),
+        weighs_more_(!IsReshape(attention)),
+        is_bounded_(!weighs_more_ && !state.options.is_for_gpu() && keys_ > width_ && keys_ % width_ == 0 &&
+                    MasksKeys(attention)) {}
 
   void Run() {
+    const int64_t tiles = matrices_[1] / rows_;
+    if (is_bounded_) EmitBounds(tiles, matrices_[1] % rows_);
     PrepareProducts();
     NoteSpace();
-    const int64_t tiles = matrices_[1] / rows_;
     slots_ = state_.IsParallel(Flops()) ? std::min<int64_t>(state_.num_threads, matrices_[0] * tiles) : 1;
     scores_ = state_.AddWorkspace({slots_, rows_, RowStride()}, Layout::kPlain);
     factors_ = state_.AddWorkspace({slots_, rows_, e_.lanes()}, Layout::kPlain);
@@ -83,16 +92,79 @@ class AttentionEmitter {
     to_scores_.a_address = [&](const I64s& outer, const I64& row, const I64s& k) {
       return e_.Address(queries_, Bases({outer[0], row, k[0]}));
     };
-    SetRightMatrices(state_, to_scores_, scores.args()[1], scores.attrs().Bool("transpose_b"));
+    std::function<I1(const I64&, const I64&)> is_read;
+    if (is_bounded_) {
+      is_read = [&](const I64& matrix, const I64& panel) {
+        return e_.IntCompare("slt", panel, e_.LoadInt(most_panels_, {matrix}));
+      };
+    }
+    SetRightMatrices(state_, to_scores_, scores.args()[1], scores.attrs().Bool("transpose_b"), is_read);
     const CallNode& result = attention_.of_result();
     to_result_.outer = {matrices_[0]};
     to_result_.channels = ShapeOf(attention_.result)[2];
     to_result_.inner = {keys_};
     to_result_.row_stride = RowStride();
     to_result_.a_address = [&](const I64s&, const I64& row, const I64s& k) {
-      return e_.Address(scores_, Bases({slot_, row, k[0]}));
+      return e_.Address(scores_, Bases({slot_, row, KeyAt(k)}));
     };
     SetRightMatrices(state_, to_result_, result.args()[1], result.attrs().Bool("transpose_b"));
+    to_result_.b_address = [this, address = to_result_.b_address](const I64s& outer, const I64& panel, const I64s& k) {
+      return address(outer, panel, {KeyAt(k)});
+    };
+  }
+
+  /// A key by its place in `to_result_.inner`: its number, or its panel and its place in that.
+  I64 KeyAt(const I64s& k) { return k.size() == 1 ? k[0] : e_.AddInt(e_.MulInt(k[0], width_), k[1]); }
+
+  /// A stage that finds for each tile how many panels of keys it reads, and for each matrix the most of them.
+  void EmitBounds(int64_t tiles, int64_t rest) {
+    panels_ = state_.AddWorkspace({matrices_[0], tiles + 1}, Layout::kPlain, kInt64);
+    most_panels_ = state_.AddWorkspace({matrices_[0]}, Layout::kPlain, kInt64);
+    const auto store = [&](const Buffer& to, const I64s& at, const I64& value) {
+      e_.Line(fmt::format("llvm.store {}, {} : i64, !llvm.ptr", value, e_.Address(to, Bases(at))));
+    };
+    const auto note = [&](const I64& matrix, const I64& tile, int64_t rows, const I64& most) {
+      const I64 panels = PanelsOf(matrix, e_.MulInt(tile, rows_), rows);
+      store(panels_, {matrix, tile}, panels);
+      return e_.IntOp("maxsi", most, panels);
+    };
+    const std::string name = state_.NextStageName();
+    e_.Function(name, [&](const I64& begin, const I64& end) {
+      e_.For(begin, end, 1, [&](const I64& matrix) {
+        const I64s none{e_.Int(0)};
+        I64 most = e_.ForCarrying(e_.Int(0), e_.Int(tiles), none, [&](const I64& tile, const I64s& so_far) {
+          return I64s{note(matrix, tile, rows_, so_far[0])};
+        })[0];
+        if (rest > 0) most = note(matrix, e_.Int(tiles), rest, most);
+        store(most_panels_, {matrix}, most);
+      });
+    });
+    e_.Call(name, matrices_[0], state_.IsParallel(static_cast<double>(NumElements(matrices_))));
+  }
+
+  /// The panels up to the last with a key that one of `rows` rows from `row` sees; all where there is none.
+  I64 PanelsOf(const I64& matrix, const I64& row, int64_t rows) {
+    const I64 all = e_.Int(keys_ / width_);
+    const I64 seen = e_.CountDown(all, [&](const I64& panel) {
+      const Vectors nothing{e_.Splat(0)};
+      const Vector seen_lanes =
+          e_.ForCarrying(e_.Int(0), e_.Int(rows), nothing, e_.FloatVector(), [&](const I64& t, const Vectors& so_far) {
+            Value any{so_far[0].name(), ElementKind::kFloat};
+            for (int64_t at = 0; at < width_; at += e_.lanes()) {
+              const Index key{e_.Plus(e_.MulInt(panel, width_), at), 1, {}, e_.lanes()};
+              const Value score{e_.Splat(0).name(), ElementKind::kFloat};
+              const Value logit =
+                  Through(attention_.scores, attention_.logits(), {{matrix, 0}, {e_.AddInt(row, t), 0}, key}, score);
+              const Value masked = m_.Like(-std::numeric_limits<double>::infinity(), logit);
+              any = m_.Select(m_.Compare("une", "ne", logit, masked), m_.Like(1, any), any);
+            }
+            return Vectors{Vector{any.name}};
+          })[0];
+      const std::string most =
+          e_.Def(fmt::format("vector.reduction <maximumf>, {} : {} into f32", seen_lanes, e_.FloatVector()));
+      return I1{e_.Def(fmt::format("arith.cmpf oeq, {}, {} : f32", most, e_.Float(0)))};
+    });
+    return e_.SelectInt(e_.IntCompare("eq", seen, e_.Int(0)), all, seen);
   }
 
   /// Both products have the same tiles.
@@ -111,32 +183,38 @@ class AttentionEmitter {
       slot_ = slot;
       const I64s parts = Delinearise(e_, unit, {matrices_[0], tiles});
       const I64 row = e_.Plus(e_.MulInt(parts[1], rows), first);
+      if (is_bounded_) {
+        const I64 panels = e_.LoadInt(panels_, {parts[0], e_.Plus(parts[1], first / rows_)});
+        seen_panels_ = e_.SizeOf(panels);
+        seen_keys_ = e_.SizeOf(e_.MulInt(panels, width_));
+        to_result_.inner = {seen_panels_, width_};
+      }
       ComputeScores(parts[0], row, rows);
       TakeSoftmax(parts[0], row, rows);
       ComputeResult(parts[0], row, rows);
     });
   }
 
-  /// `body` for all panels of `channels`: the first `vectors` vectors of `panel`, of whose channels `width` exist.
-  void ForPanels(int64_t channels, const std::function<void(const I64& panel, int vectors, int64_t width)>& body) {
-    const int64_t width = PanelWidth(state_, kFloat32);
-    const int64_t panels = channels / width;
+  /// `body` for all panels of `channels`: the first `vectors` vectors of `panel`, of whose channels `width` exist;
+  /// keys come as far as they are seen.
+  void ForPanels(int64_t channels, bool are_keys,
+                 const std::function<void(const I64& panel, int vectors, int64_t width)>& body) {
+    const int64_t panels = channels / width_;
     if (panels > 0) {
-      e_.For(e_.Int(0), e_.Int(panels), 1,
-             [&](const I64& panel) { body(panel, static_cast<int>(width / e_.lanes()), width); });
+      e_.For(e_.Int(0), e_.Int(are_keys && is_bounded_ ? seen_panels_ : panels), 1,
+             [&](const I64& panel) { body(panel, static_cast<int>(width_ / e_.lanes()), width_); });
     }
-    const int64_t rest = channels - panels * width;
+    const int64_t rest = channels - panels * width_;
     if (rest > 0) body(e_.Int(panels), static_cast<int>((rest + e_.lanes() - 1) / e_.lanes()), rest);
   }
 
   /// The sums of one tile of `form`; `store` gets those of each vector of channels, one for each row.
   void ForSums(const Contraction& form, const I64& batch, const I64& row, int64_t rows,
                const std::function<void(const Index& channel, const std::vector<Value>& sums)>& store) {
-    const int64_t full_width = PanelWidth(state_, kFloat32);
-    ForPanels(form.channels, [&](const I64& panel, int vectors, int64_t width) {
+    ForPanels(form.channels, &form == &to_scores_, [&](const I64& panel, int vectors, int64_t width) {
       const Vectors sums = EmitRegisterTile(state_, form, {batch}, row, rows, panel, vectors, width);
       for (int v = 0; v < vectors; ++v) {
-        const Index channel{e_.Plus(e_.MulInt(panel, full_width), v * e_.lanes()), 1, {}, e_.lanes()};
+        const Index channel{e_.Plus(e_.MulInt(panel, width_), v * e_.lanes()), 1, {}, e_.lanes()};
         std::vector<Value> own;
         for (int64_t t = 0; t < rows; ++t) {
           own.push_back({sums[static_cast<size_t>(t * vectors + v)].name(), ElementKind::kFloat});
@@ -177,7 +255,7 @@ class AttentionEmitter {
   /// Scores become their exponentials, and what these are to be divided by is kept; where more is to be done to the
   /// weights, they are divided here.
   void TakeSoftmax(const I64& batch, const I64& row, int64_t rows) {
-    const ReductionSpace space{{slots_, rows, keys_}, {false, false, true}, 2};
+    const ReductionSpace space{{slots_, rows, is_bounded_ ? seen_keys_ : keys_}, {false, false, true}, 2};
     e_.For(e_.Int(0), e_.Int(rows), 1, [&](const I64& t) {
       ReductionUnit unit(state_, space, {{slot_, 0}, {t, 0}, e_.Zero()});
       const Value largest =
@@ -217,11 +295,16 @@ class AttentionEmitter {
   Shape matrices_;     ///< [B, M, N] of the scores
   int64_t keys_;       ///< N
   int64_t rows_;       ///< of a tile
+  int64_t width_;      ///< keys, or channels of the result, in a panel
   bool weighs_more_;   ///< whether weights are computed with before they are multiplied
+  bool is_bounded_;    ///< whether tiles end with the last key that is seen
   int64_t slots_ = 1;  ///< blocks of scores, one for each thread
   Buffer queries_;
-  Buffer scores_;   ///< [slots, rows of a tile, keys]; weights, later
-  Buffer factors_;  ///< [slots, rows of a tile, lanes]: 1 / the row's sum
+  Buffer scores_;                            ///< [slots, rows of a tile, keys]; weights, later
+  Buffer factors_;                           ///< [slots, rows of a tile, lanes]: 1 / the row's sum
+  Buffer panels_;                            ///< int64 [matrices, tiles]: how many panels of keys are read
+  Buffer most_panels_;                       ///< int64 [matrices]
+  int64_t seen_panels_ = 0, seen_keys_ = 0;  ///< sizes, for the tile that is being written
   Contraction to_scores_;
   Contraction to_result_;
   I64 slot_;

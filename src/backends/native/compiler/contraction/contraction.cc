@@ -376,13 +376,16 @@ std::optional<Tensor> PackedConstant(const Expr& weight, const PackedWeights& pa
 
 void EmitPacked(PartitionState& state, const Expr& weight, const PackedWeights& packing, const Buffer& buffer) {
   Emitter& e = state.emitter;
-  EmitElements(state, buffer, [&](const Indices& at) {
+  ElementGuard guard;
+  if (packing.is_read) guard = [&](const Indices& at) { return packing.is_read(at[0].base, at[1].base); };
+  const auto element = [&](const Indices& at) {
     Index channel = e.Sum(e.Scaled(at[1], buffer.shape.back()), at.back());
     // Values packed behind the last channel are multiplied and thrown away.
     if (packing.channels % buffer.shape.back() != 0) channel = e.IndexOp("minsi", channel, packing.channels - 1);
     const Indices place(at.begin() + 2, at.end() - 1);
     return state.math().Convert(state.expressions.At(weight, packing.at(at[0], channel, place)), buffer.dtype);
-  });
+  };
+  EmitElements(state, buffer, element, guard);
 }
 
 Buffer PackWeights(PartitionState& state, const Expr& weight, const PackedWeights& packing, DataType dtype) {

@@ -123,6 +123,8 @@ struct PackedWeights {
   std::function<Indices(const Index& group, const Index& channel, const Indices& inner)> at;
   /// The position of an element in a constant of `shape`: linear in each of the coordinates.
   std::function<int64_t(const Shape& shape, int64_t group, int64_t channel, const std::vector<int64_t>& inner)> offset;
+  /// Whether a panel of a group is read at all; null: always.
+  std::function<I1(const I64& group, const I64& panel)> is_read;
 };
 /// Constant weights so packed, in panels of `width` channels; nothing for others.
 std::optional<Tensor> PackedConstant(const Expr& weight, const PackedWeights& packing, DataType dtype, int64_t width);

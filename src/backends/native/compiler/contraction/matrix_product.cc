@@ -47,7 +47,8 @@ PackedWeights PackingOf(Emitter& e, const Shape& shape, bool transpose, int64_t 
 }
 
 /// As SetRightMatrices says; of a product of `bytes` where these are not null.
-void SetRight(PartitionState& state, Contraction& form, const Expr& right, bool transpose, const Int8Dot* bytes) {
+void SetRight(PartitionState& state, Contraction& form, const Expr& right, bool transpose, const Int8Dot* bytes,
+              const std::function<I1(const I64& group, const I64& panel)>& is_read = {}) {
   Emitter& e = state.emitter;
   const bool is_in_pairs = IsPair(form.factors);
   const Shape shape = ShapeOf(right);
@@ -71,6 +72,7 @@ void SetRight(PartitionState& state, Contraction& form, const Expr& right, bool 
     return;
   }
   PackedWeights packing = PackingOf(e, shape, transpose, form.channels);
+  if (batch == outer) packing.is_read = is_read;
   if (bytes != nullptr && !bytes->late_weight) packing.inner[0] = bytes->RoundUp(packing.inner[0]);
   Buffer b;
   if (bytes != nullptr) {
@@ -92,8 +94,9 @@ void SetRight(PartitionState& state, Contraction& form, const Expr& right, bool 
 
 }  // namespace
 
-void SetRightMatrices(PartitionState& state, Contraction& form, const Expr& right, bool transpose) {
-  SetRight(state, form, right, transpose, nullptr);
+void SetRightMatrices(PartitionState& state, Contraction& form, const Expr& right, bool transpose,
+                      const std::function<I1(const I64& group, const I64& panel)>& is_read) {
+  SetRight(state, form, right, transpose, nullptr, is_read);
 }
 
 namespace {

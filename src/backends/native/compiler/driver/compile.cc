@@ -98,6 +98,13 @@ class PartitionCompiler {
       state_.expressions.SetBuffer(param,
                                    {InputRef(state_.num_inputs++), 0, stored, shape, LayoutStrides(shape, layout)});
     }
+    std::unordered_map<const ExprNode*, int> uses{{body_.whole.get(), 1}};
+    PostOrder(body_.whole, [&](const Expr& expr) {
+      for (const Expr& child : Children(expr)) ++uses[child.get()];
+    });
+    for (const Var& param : request_.function->params()) {
+      if (uses[param.get()] == 1) state_.read_once.insert(param.get());
+    }
   }
 
   /// The tensors that `expr` is made of, in order.

@@ -35,7 +35,7 @@ I64 Emitter::MulInt(const I64& a, int64_t factor) {
 
 I64 Emitter::Plus(const I64& a, int64_t addend) { return addend == 0 ? a : AddInt(a, Int(addend)); }
 
-int64_t Emitter::Size(SymbolicSize size) {
+int64_t Emitter::Size(SizeFormula size) {
   const int64_t number = std::find(symbolic_.begin(), symbolic_.end(), size) - symbolic_.begin();
   if (number == static_cast<int64_t>(symbolic_.size())) symbolic_.push_back(std::move(size));
   return kFirstSymbolic + number;
@@ -45,11 +45,11 @@ int64_t Emitter::Size(SymbolicSize size) {
 int64_t Emitter::Times(int64_t a, int64_t b) {
   if (!IsSymbolic(a) && !IsSymbolic(b)) return a * b;
   if (a == 0 || b == 0) return 0;
-  SymbolicSize product{SymbolicSize::kProduct, 1, {}};
+  SizeFormula product{SizeFormula::kProduct, 1, {}, {}};
   for (const int64_t size : {a, b}) {
     if (!IsSymbolic(size)) {
       product.number *= size;
-    } else if (const SymbolicSize& of = DefinitionOf(size); of.kind == SymbolicSize::kProduct) {
+    } else if (const SizeFormula& of = DefinitionOf(size); of.kind == SizeFormula::kProduct) {
       product.number *= of.number;
       product.parts.insert(product.parts.end(), of.parts.begin(), of.parts.end());
     } else {
@@ -64,12 +64,12 @@ int64_t Emitter::Times(int64_t a, int64_t b) {
 int64_t Emitter::Added(int64_t a, int64_t b) {
   if (!IsSymbolic(a) && !IsSymbolic(b)) return a + b;
   if (a == 0 || b == 0) return a + b;
-  return Size({SymbolicSize::kSum, 1, {std::min(a, b), std::max(a, b)}});
+  return Size({SizeFormula::kSum, 1, {std::min(a, b), std::max(a, b)}, {}});
 }
 
 int64_t Emitter::CeilDivided(int64_t a, int64_t known) {
   if (!IsSymbolic(a)) return (a + known - 1) / known;
-  return known == 1 ? a : Size({SymbolicSize::kQuotient, known, {a}});
+  return known == 1 ? a : Size({SizeFormula::kQuotient, known, {a}, {}});
 }
 
 int64_t Emitter::Product(const std::vector<int64_t>& sizes) {
@@ -88,8 +88,13 @@ std::vector<int64_t> Emitter::Strides(const Shape& shape) {
   return strides;
 }
 
+std::string Emitter::NameOf(int64_t size) const {
+  const SizeFormula& of = DefinitionOf(size);
+  return of.kind == SizeFormula::kValue ? of.value.name() : fmt::format("%n{}", size - kFirstSymbolic);
+}
+
 void Emitter::AddSymbolicSizes(ModuleText& to) const {
-  if (symbolic_.empty()) return;
+  if (sizes_.role == BufferRole::kNone || symbolic_.empty()) return;
   to += "  %n_slot = llvm.getelementptr %ctx[";
   to += sizes_;
   std::string lines =
@@ -102,16 +107,17 @@ void Emitter::AddSymbolicSizes(ModuleText& to) const {
     return fmt::format("%n_c{}", constants++);
   };
   for (size_t i = 0; i < symbolic_.size(); ++i) {
-    const SymbolicSize& size = symbolic_[i];
-    if (size.kind == SymbolicSize::kPlace) {
+    const SizeFormula& size = symbolic_[i];
+    if (size.kind == SizeFormula::kValue) continue;
+    if (size.kind == SizeFormula::kPlace) {
       lines += fmt::format(
           "  %n{0}_at = llvm.getelementptr %n_base[{1}] : (!llvm.ptr) -> !llvm.ptr, i64\n"
           "  %n{0} = llvm.load %n{0}_at {{alignment = 8 : i64}} : !llvm.ptr -> i64\n",
           i, size.number);
-    } else if (size.kind == SymbolicSize::kSum) {
+    } else if (size.kind == SizeFormula::kSum) {
       const std::string a = operand(size.parts[0]), b = operand(size.parts[1]);
       lines += fmt::format("  %n{} = arith.addi {}, {} : i64\n", i, a, b);
-    } else if (size.kind == SymbolicSize::kQuotient) {
+    } else if (size.kind == SizeFormula::kQuotient) {
       const std::string more = operand(size.number - 1), by = operand(size.number);
       lines += fmt::format("  %n{0}_up = arith.addi {1}, {2} : i64\n  %n{0} = arith.divui %n{0}_up, {3} : i64\n", i,
                            NameOf(size.parts[0]), more, by);
@@ -220,6 +226,21 @@ std::vector<Value> Emitter::ForValues(
     for (const Value& value : body(variable, values_of(carried))) next.push_back(value.name);
     return next;
   }));
+}
+
+I64 Emitter::CountDown(const I64& from, const std::function<I1(const I64& last)>& body) {
+  const std::string result = Fresh(), count = Fresh(), before = Fresh();
+  const I64 one = Int(1);
+  Open(fmt::format("{} = scf.while ({} = {}) : (i64) -> i64 {{", result, count, from));
+  const I64 last = IntOp("maxsi", IntOp("subi", I64{count}, one), Int(0));
+  const I1 passes = And(IntCompare("sge", I64{count}, one), body(last));
+  Line(fmt::format("scf.condition({}) {} : i64", passes, count));
+  Close("} do {");
+  indent_ += 2;
+  Line(fmt::format("^bb0({}: i64):", before));
+  Line(fmt::format("scf.yield {} : i64", IntOp("subi", I64{before}, one)));
+  Close();
+  return I64{result};
 }
 
 void Emitter::If(const I1& condition, const std::function<void()>& body) {

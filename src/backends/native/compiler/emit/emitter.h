@@ -79,6 +79,8 @@ class Emitter {
   /// As above for vectors of several kinds, which `body` must keep.
   std::vector<Value> ForValues(const I64& from, const I64& to, const std::vector<Value>& start,
                                const std::function<std::vector<Value>(const I64&, const std::vector<Value>&)>& body);
+  /// The largest number of at most `from` that is 0, or whose predecessor `body` finds no reason to pass.
+  I64 CountDown(const I64& from, const std::function<I1(const I64& last)>& body);
   /// Runs `body` where `condition` holds.
   void If(const I1& condition, const std::function<void()>& body);
   /// `op` of arith on two values, "addi" for one.
@@ -129,7 +131,9 @@ class Emitter {
   /// They are read from `sizes`, a buffer of int64.
   void SetSizes(BufferRef sizes) { sizes_ = sizes; }
   /// The size in place `place` of that buffer.
-  int64_t Symbolic(int64_t place) { return Size({SymbolicSize::kPlace, place, {}}); }
+  int64_t Symbolic(int64_t place) { return Size({SizeFormula::kPlace, place, {}, {}}); }
+  /// A size that is `value`, for the function that is being written.
+  int64_t SizeOf(const I64& value) { return Size({SizeFormula::kValue, 1, {}, value}); }
   /// Product, sum, and quotient rounded up, of sizes that may be symbolic; equal ones are the same number.
   int64_t Times(int64_t a, int64_t b);
   int64_t Added(int64_t a, int64_t b);
@@ -237,15 +241,9 @@ class Emitter {
   /// A loop that carries values of `types`, all given by their names.
   Texts Loop(const I64& from, const I64& to, const Texts& start, const Texts& types,
              const std::function<Texts(const I64&, const Texts&)>& body);
-  struct SymbolicSize {
-    enum Kind : uint8_t { kPlace, kProduct, kSum, kQuotient } kind;
-    int64_t number = 1;          ///< place, factor of a product, divisor
-    std::vector<int64_t> parts;  ///< sizes that it is made of
-    bool operator==(const SymbolicSize&) const = default;
-  };
-  int64_t Size(SymbolicSize size);
-  const SymbolicSize& DefinitionOf(int64_t size) const { return symbolic_[static_cast<size_t>(size - kFirstSymbolic)]; }
-  static std::string NameOf(int64_t size) { return fmt::format("%n{}", size - kFirstSymbolic); }
+  int64_t Size(SizeFormula size);
+  const SizeFormula& DefinitionOf(int64_t size) const { return symbolic_[static_cast<size_t>(size - kFirstSymbolic)]; }
+  std::string NameOf(int64_t size) const;
   /// Adds to the beginning of a function the instructions that read or compute all symbolic sizes.
   void AddSymbolicSizes(ModuleText& to) const;
   int64_t LaneStride(const Buffer& buffer, const Indices& indices) const;
@@ -274,7 +272,7 @@ class Emitter {
   std::map<std::string, std::string> declared_;  ///< types by name
   CallTable library_functions_;
   BufferRef sizes_;
-  std::vector<SymbolicSize> symbolic_;
+  std::vector<SizeFormula> symbolic_;
   int num_calls_ = 0;
 };
 

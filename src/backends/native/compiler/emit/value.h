@@ -53,6 +53,15 @@ inline bool HasSymbolic(const Shape& shape) {
   return false;
 }
 
+/// The meaning of a symbolic size.
+struct SizeFormula {
+  enum Kind : uint8_t { kPlace, kProduct, kSum, kQuotient, kValue } kind;
+  int64_t number = 1;          ///< place, factor of a product, divisor
+  std::vector<int64_t> parts;  ///< sizes that it is made of
+  I64 value;                   ///< kValue: what it is
+  bool operator==(const SizeFormula&) const = default;
+};
+
 /// As a distance between lanes: they are not evenly spaced.
 inline constexpr int64_t kUneven = INT64_MIN;
 

@@ -27,11 +27,45 @@ I64 ScalarIndex(PartitionState& state, const Expr& indices, const Indices& at, i
   return e.IntOp("minsi", e.IntOp("maxsi", moved, zero), e.Int(length - 1));
 }
 
+/// Fills `output` with the data. If it is the only reader of a parameter whose memory the output may have, nothing is
+/// moved where it has.
+void EmitData(PartitionState& state, const Expr& data, const Buffer& output) {
+  Emitter& e = state.emitter;
+  const Buffer* from = state.expressions.FindBuffer(data);
+  const bool may_replace = state.read_once.contains(data.get()) && from->ref.role == BufferRole::kInput &&
+                           output.ref.role == BufferRole::kOutput && output.offset_bytes == 0 &&
+                           from->is_contiguous() && output.is_contiguous() && from->dtype == output.dtype &&
+                           from->shape == output.shape && !state.options.is_for_gpu();
+  if (!may_replace || NumElements(output.shape) == 0) return EmitPointwise(state, data, output);
+  state.in_place.push_back({from->ref.index, output.ref.index});
+  const int64_t count = NumElements(output.shape), chunk = state.target.chunk;
+  const auto in_a_row = [&](Buffer buffer) {
+    buffer.shape = {count};
+    buffer.strides = {1};
+    return buffer;
+  };
+  const Buffer source = in_a_row(*from), target = in_a_row(output);
+  const std::string name = state.NextStageName();
+  e.Function(name, [&](const I64& begin, const I64& end) {
+    const Indices first{e.Zero()};
+    const I1 is_apart{
+        e.Def(fmt::format("llvm.icmp \"ne\" {}, {} : !llvm.ptr", e.Address(source, first), e.Address(target, first)))};
+    e.If(is_apart, [&] {
+      const I64 last = e.IntOp("minsi", e.MulInt(end, chunk), e.Int(count));
+      e.ForLanesBetween(e.MulInt(begin, chunk), last, [&](const I64& at) {
+        const Indices lanes{{at, 1, {}, e.lanes()}};
+        e.Store(target, lanes, e.Load(source, lanes));
+      });
+    });
+  });
+  e.Call(name, (count + chunk - 1) / chunk, state.IsParallel(static_cast<double>(count) * 4));
+}
+
 }  // namespace
 
 void EmitScatter(PartitionState& state, const CallNode& call, const StageOutput& output) {
   Emitter& e = state.emitter;
-  EmitPointwise(state, call.args()[0], output.buffer);
+  EmitData(state, call.args()[0], output.buffer);
   const bool is_nd = call.op()->name == "scatter_nd";
   const std::string& how = call.attrs().String(is_nd ? "mode" : "reduction");
   const Shape data = output.buffer.shape;

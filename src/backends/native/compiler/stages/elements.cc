@@ -15,8 +15,9 @@ namespace {
 class ElementLoop {
  public:
   /// The `merged` innermost dimensions, contiguous in memory, are walked as one.
-  ElementLoop(PartitionState& state, const Buffer& buffer, const ElementFn& value, size_t merged)
-      : state_(state), e_(state.emitter), buffer_(buffer), value_(value), order_(MemoryOrder(buffer)) {
+  ElementLoop(PartitionState& state, const Buffer& buffer, const ElementFn& value, size_t merged,
+              const ElementGuard& guard)
+      : state_(state), e_(state.emitter), buffer_(buffer), value_(value), guard_(guard), order_(MemoryOrder(buffer)) {
     rows_at_ = order_.size() - std::min(merged, order_.size());
     for (size_t i = 0; i < order_.size(); ++i) {
       const int64_t size = buffer.shape[static_cast<size_t>(order_[i])];
@@ -34,7 +35,7 @@ class ElementLoop {
         order_.empty() || rows * length_ == 1 || buffer_.strides[static_cast<size_t>(order_.back())] != 1;
     if (is_scalar) e_.SetLanes(1);
     const bool is_row_wise = !is_scalar && rows_at_ + 1 == order_.size();
-    if (!is_row_wise || !EmitTransposing(state_, buffer_, value_, order_)) {
+    if (!is_row_wise || !EmitTransposing(state_, buffer_, value_, order_, guard_)) {
       const int64_t chunk = state_.target.chunk;
       const int64_t chunks = length_ > chunk ? length_ / chunk : 0;
       if (chunks > 0) Emit(rows, chunks, chunk, 0);
@@ -58,11 +59,18 @@ class ElementLoop {
         const auto at = [&](const I64& lane) {
           return Place(parts, {is_whole ? lane : e_.AddInt(start, lane), 1, {}, is_whole ? e_.lanes() : multiple});
         };
-        EachTogether(size, [&](const I64s& lanes) {
-          std::vector<Value> values;
-          for (const I64& lane : lanes) values.push_back(value_(at(lane)));
-          for (size_t i = 0; i < lanes.size(); ++i) e_.Store(buffer_, at(lanes[i]), values[i]);
-        });
+        const auto fill = [&] {
+          EachTogether(size, [&](const I64s& lanes) {
+            std::vector<Value> values;
+            for (const I64& lane : lanes) values.push_back(value_(at(lane)));
+            for (size_t i = 0; i < lanes.size(); ++i) e_.Store(buffer_, at(lanes[i]), values[i]);
+          });
+        };
+        if (guard_) {
+          e_.If(guard_(Place(parts, e_.Zero())), fill);
+        } else {
+          fill();
+        }
       });
     });
     e_.Call(name, rows * chunks, state_.IsParallel(static_cast<double>(rows * chunks * size) * 4));
@@ -106,6 +114,7 @@ class ElementLoop {
   Emitter& e_;
   const Buffer& buffer_;
   const ElementFn& value_;
+  const ElementGuard& guard_;
   std::vector<int> order_;
   size_t rows_at_ = 0;
   std::vector<int64_t> outer_;
@@ -143,14 +152,14 @@ void ForDynamicElements(PartitionState& state, const Shape& shape, size_t merged
   e.Call(name, count, state.IsParallel(NumberOf(shape) * 4));
 }
 
-void EmitElements(PartitionState& state, const Buffer& buffer, const ElementFn& value) {
+void EmitElements(PartitionState& state, const Buffer& buffer, const ElementFn& value, const ElementGuard& guard) {
   if (HasSymbolic(buffer.shape)) {
     return ForDynamicElements(state, buffer.shape, 1, [&](const Indices& at) {
       const Value element = value(at);
       state.emitter.Store(buffer, at, element);
     });
   }
-  ElementLoop(state, buffer, value, 1).Run();
+  ElementLoop(state, buffer, value, 1, guard).Run();
 }
 
 void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer) {
@@ -171,7 +180,7 @@ void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer
       state.emitter.Store(buffer, at, element);
     });
   }
-  ElementLoop(state, buffer, value, merged).Run();
+  ElementLoop(state, buffer, value, merged, {}).Run();
 }
 
 }  // namespace collage::native

@@ -1,6 +1,8 @@
 // partition_state.cc: buffers of a partition, and its module.
 #include "backends/native/compiler/stages/partition_state.h"
 
+#include "runtime/native_loader.h"
+
 namespace collage::native {
 
 Buffer PartitionState::AddConstant(const Tensor& value) {
@@ -22,7 +24,11 @@ Buffer PartitionState::AddWorkspace(const Shape& shape, Layout layout, DataType 
 }
 
 std::string PartitionState::Module(int outputs) const {
-  return emitter.Module({num_inputs, static_cast<int>(constants.size()), outputs});
+  std::string pairs;
+  for (const InPlaceResult& one : in_place) pairs += fmt::format("{} {} ", one.input, one.output);
+  if (!pairs.empty())
+    pairs = fmt::format("llvm.mlir.global external constant @{}(\"{}\\00\")\n", kObjectInPlace, pairs);
+  return pairs + emitter.Module({num_inputs, static_cast<int>(constants.size()), outputs});
 }
 
 }  // namespace collage::native

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "backends/native/compiler/emit/emitter.h"
@@ -13,6 +14,7 @@
 #include "backends/native/compiler/stages/schedule_space.h"
 #include "backends/native/compiler/stages/target_info.h"
 #include "backends/native/description/options.h"
+#include "collage/runtime/kernel.h"
 #include "collage/target/toolchain.h"
 
 namespace collage::native {
@@ -40,10 +42,12 @@ struct PartitionState {
   std::vector<Tensor> constants;
   int64_t workspace_bytes = 0;
   int num_stages = 0;
-  ScheduleSpace space;          ///< choices of schedules, noted while stages are written
-  std::set<int> quads;          ///< constants whose rows are put side by side in fours (contraction/tensor_tile.h)
-  int num_narrow = 0;           ///< stages that compute in what `options` asks for in place of float32
-  std::vector<Expr> synthetic;  ///< expressions made here, kept since their addresses stand for them
+  ScheduleSpace space;  ///< choices of schedules, noted while stages are written
+  std::set<int> quads;  ///< constants whose rows are put side by side in fours (contraction/tensor_tile.h)
+  int num_narrow = 0;   ///< stages that compute in what `options` asks for in place of float32
+  std::vector<InPlaceResult> in_place;            ///< found while stages are written
+  std::unordered_set<const ExprNode*> read_once;  ///< parameters that one expression reads
+  std::vector<Expr> synthetic;                    ///< expressions made here, kept since their addresses stand for them
 
   const Schedule& schedule() const { return options.schedule; }
   VectorMath& math() { return expressions.math(); }

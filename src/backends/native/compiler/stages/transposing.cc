@@ -33,8 +33,15 @@ namespace {
 
 class TransposingLoop {
  public:
-  TransposingLoop(PartitionState& state, const Buffer& buffer, const ElementFn& value, const std::vector<int>& order)
-      : state_(state), e_(state.emitter), buffer_(buffer), value_(value), order_(order), rows_at_(order.size() - 1) {
+  TransposingLoop(PartitionState& state, const Buffer& buffer, const ElementFn& value, const std::vector<int>& order,
+                  const ElementGuard& guard)
+      : state_(state),
+        e_(state.emitter),
+        buffer_(buffer),
+        value_(value),
+        order_(order),
+        guard_(guard),
+        rows_at_(order.size() - 1) {
     for (size_t i = 0; i < rows_at_; ++i) outer_.push_back(buffer.shape[static_cast<size_t>(order[i])]);
     length_ = buffer.shape[static_cast<size_t>(order.back())];
   }
@@ -94,17 +101,27 @@ class TransposingLoop {
             if (i != second) at[static_cast<size_t>(order_[i])] = {parts[next++], 0};
           }
           const I64 top = e_.Plus(e_.MulInt(parts.back(), lanes), is_rest ? (strips - 1) * lanes : 0);
-          const int64_t whole = length_ / lanes * lanes;
-          if (whole > 0) {
-            e_.For(e_.Int(0), e_.Int(whole), lanes,
-                   [&](const I64& left) { EmitSquare(at, second_axis, lane_axis, top, left, height, lanes, turned); });
-          }
-          if (whole < length_)
-            EmitSquare(at, second_axis, lane_axis, top, e_.Int(whole), height, length_ - whole, turned);
+          const auto fill = [&] { EmitStrip(at, second_axis, lane_axis, top, height, turned); };
+          if (!guard_) return fill();
+          Indices first = at;
+          first[second_axis] = {top, 0};
+          e_.If(guard_(first), fill);
         });
       });
       e_.Call(name, others * count, state_.IsParallel(static_cast<double>(others * count * height * length_) * 4));
     }
+  }
+
+  /// All squares of `height` rows of the result from `top`.
+  void EmitStrip(const Indices& at, size_t second_axis, size_t lane_axis, const I64& top, int64_t height,
+                 const std::vector<bool>& turned) {
+    const int64_t lanes = e_.lanes();
+    const int64_t whole = length_ / lanes * lanes;
+    if (whole > 0) {
+      e_.For(e_.Int(0), e_.Int(whole), lanes,
+             [&](const I64& left) { EmitSquare(at, second_axis, lane_axis, top, left, height, lanes, turned); });
+    }
+    if (whole < length_) EmitSquare(at, second_axis, lane_axis, top, e_.Int(whole), height, length_ - whole, turned);
   }
 
   /// One square: `height` rows of the result from `top`, `width` lanes from `left`.
@@ -190,6 +207,7 @@ class TransposingLoop {
   const Buffer& buffer_;
   const ElementFn& value_;
   const std::vector<int>& order_;
+  const ElementGuard& guard_;
   size_t rows_at_;              ///< place of the innermost axis in `order_`
   std::vector<int64_t> outer_;  ///< sizes of all others
   int64_t length_;              ///< of the innermost axis
@@ -197,9 +215,9 @@ class TransposingLoop {
 
 }  // namespace
 
-bool EmitTransposing(PartitionState& state, const Buffer& buffer, const ElementFn& value,
-                     const std::vector<int>& order) {
-  return TransposingLoop(state, buffer, value, order).Run();
+bool EmitTransposing(PartitionState& state, const Buffer& buffer, const ElementFn& value, const std::vector<int>& order,
+                     const ElementGuard& guard) {
+  return TransposingLoop(state, buffer, value, order, guard).Run();
 }
 
 }  // namespace collage::native

@@ -16,8 +16,9 @@ LaneReads ReadsAlong(Emitter& e, const Buffer& buffer, const ElementFn& value, i
 
 /// Fills `buffer`, whose axes lie in memory in `order`, with `value` where some reads are far apart along the innermost
 /// axis but adjacent along another one: squares of lanes x lanes elements are read along that one and turned in
-/// registers. False, with nothing emitted, where there is nothing to be gained.
-bool EmitTransposing(PartitionState& state, const Buffer& buffer, const ElementFn& value,
-                     const std::vector<int>& order);
+/// registers; `guard` as for EmitElements, asked for the first row of a square. False, with nothing emitted, where
+/// there is nothing to be gained.
+bool EmitTransposing(PartitionState& state, const Buffer& buffer, const ElementFn& value, const std::vector<int>& order,
+                     const ElementGuard& guard);
 
 }  // namespace collage::native
