@@ -10,6 +10,8 @@ place of 16-bit floats; random numbers are compared by type and shape. NAME is a
 one, and only then the page is written. With --keep, outcomes are appended to FILE, and those that it has are taken from it. Parts
 that need a download are left out; of real networks, the package has those whose weights a graph makes.
 
+Collage is told how many elements sequences have and of which shapes, also where sizes of tensors are symbolic.
+
 Types that NumPy lacks reach ONNX Runtime as initializers and leave it through a Cast to float32, since its Python interface does
 not take them; Collage takes and gives them as bytes.
 """
@@ -19,6 +21,7 @@ import concurrent.futures
 import contextlib
 import fnmatch
 import importlib.metadata
+import itertools
 import json
 import multiprocessing
 import os
@@ -60,7 +63,9 @@ class Row:
 
 
 def stored(array: Any) -> Any:
-    """A tensor as Collage has it: narrow types as bytes."""
+    """A tensor, or a list of them, as Collage has it: narrow types as bytes."""
+    if isinstance(array, list):
+        return [stored(element) for element in array]
     if not isinstance(array, np.ndarray | np.generic):
         return array
     array = np.asarray(array)
@@ -119,7 +124,8 @@ def opened(model: onnx.ModelProto, values: dict[str, Any]) -> onnx.ModelProto | 
         array = values.get(value.name)
         if not isinstance(array, np.ndarray) or array.ndim == 0:
             continue
-        shape = value.type.tensor_type.shape
+        kind = value.type.optional_type.elem_type if value.type.HasField("optional_type") else value.type
+        shape = kind.tensor_type.shape
         del shape.dim[:]
         for size in array.shape:
             shape.dim.add().dim_param = f"s{size}"
@@ -138,6 +144,27 @@ def compiled(module: Any, is_open: bool) -> Any:
     return collage.compile(module, threads=1, **settings)
 
 
+def shape_of(value: Any) -> Any:
+    """The shape of an input, the list of those of a sequence's elements, or None where there is nothing."""
+    if isinstance(value, list):
+        return [element.shape for element in value] or None
+    return None if value is None else value.shape
+
+
+def grouped(results: dict[str, Any], model: onnx.ModelProto) -> list[Any]:
+    """Results of Collage in the order of the model's outputs, sequences as lists, optional values that are not there as None."""
+    values: list[Any] = []
+    for output in model.graph.output:
+        elements = [results[name] for name in element_names(output.name, results)]
+        kind = output.type.optional_type.elem_type if output.type.HasField("optional_type") else output.type
+        values.append(elements if kind.HasField("sequence_type") else results.get(output.name))
+    return values
+
+
+def element_names(name: str, known: dict[str, Any]) -> Iterable[str]:
+    return itertools.takewhile(known.__contains__, (f"{name}.{i}" for i in itertools.count()))
+
+
 def run_collage(case: Case, is_open: bool) -> tuple[str, str]:
     import collage
 
@@ -146,14 +173,14 @@ def run_collage(case: Case, is_open: bool) -> tuple[str, str]:
     model = opened(case.model, first) if is_open else case.model
     if model is None:
         return "", "no dimensions"
-    if not all(isinstance(array, np.ndarray) for array in first.values()):
-        first = {name: array for name, array in first.items() if isinstance(array, np.ndarray)}
+    tensors = {name: array for name, array in first.items() if isinstance(array, np.ndarray)}
     reason = ""
     # With as few inputs as constants as the model needs: none, the integers (sizes, axes, counts), all but the first, or all.
-    integers = {n: a for n, a in first.items() if a.dtype.kind in "iub"}
-    others = dict(list(first.items())[1:])
-    for constant in ({}, integers, others) if is_open else ({}, integers, others, first):
-        shapes = {} if is_open else {n: a.shape for n, a in first.items() if n not in constant}
+    integers = {n: a for n, a in tensors.items() if a.dtype.kind in "iub"}
+    others = dict(list(tensors.items())[1:])
+    for constant in ({}, integers, others) if is_open else ({}, integers, others, tensors):
+        named = {n: a for n, a in first.items() if n not in constant and not (is_open and n in tensors)}
+        shapes = {n: shape_of(a) for n, a in named.items()}
         try:
             module = collage.frontend.from_onnx(model, shapes, constant)
             program = compiled(module, is_open)
@@ -161,8 +188,8 @@ def run_collage(case: Case, is_open: bool) -> tuple[str, str]:
             reason = reason or str(error)
             continue
         for (_, wanted), inputs in zip(case.data, values, strict=True):
-            feeds = {name: stored(array) for name, array in inputs.items() if name not in constant}
-            wrong = compare(list(program.run(feeds).values()), [stored(w) for w in wanted], case)
+            feeds = {n: stored(a) for n, a in inputs.items() if n not in constant and shape_of(a) is not None}
+            wrong = compare(grouped(program.run(feeds), model), [stored(w) for w in wanted], case)
             if wrong:
                 return FAIL, wrong
         return PASS, "with constants" if constant else ""
@@ -257,7 +284,10 @@ class Child:
             os.dup2(nowhere.fileno(), 2)
         with contextlib.suppress(EOFError):
             while True:
-                index, engine = pipe.recv()
+                asked = pipe.recv()
+                if asked is None:
+                    break
+                index, engine = asked
                 signal.alarm(SECONDS)
                 try:
                     answer = outcome_of(self.cases[index], engine)
@@ -269,7 +299,7 @@ class Child:
 
     def close(self) -> None:
         if self.process is not None:
-            self.pipe.close()
+            self.pipe.send(None)  # other children hold the pipe's ends, too, so that closing it tells nothing
             self.process.join()
 
 
