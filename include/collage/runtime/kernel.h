@@ -13,7 +13,7 @@
 namespace collage {
 
 /// A result of a partition that may lie where one of its parameters does, both plain: numbers of flattened parameters
-/// and results. Only such elements of the parameter's memory are then written as differ in the result.
+/// and results. Only what differs is then written to the parameter's memory; a second run there gives the same.
 struct InPlaceResult {
   int input = 0;
   int output = 0;

@@ -70,6 +70,8 @@ TEST(NativeScatterTest, DataThatAreReadElsewhereStay) {
   EXPECT_TRUE(pairs(scatter(data, MakeCall("add", {updates, row}))).empty());
   EXPECT_TRUE(pairs(scatter(MakeCall("exp", {data}), updates)).empty());
   EXPECT_TRUE(pairs(MakeCall("exp", {scatter(data, updates)})).empty());
+  const Expr sum = MakeCall("scatter_elements", {data, places, updates}, {{"axis", 1}, {"reduction", "add"}});
+  EXPECT_TRUE(pairs(sum).empty()) << "a second run would add again";
 }
 
 }  // namespace

@@ -27,15 +27,15 @@ I64 ScalarIndex(PartitionState& state, const Expr& indices, const Indices& at, i
   return e.IntOp("minsi", e.IntOp("maxsi", moved, zero), e.Int(length - 1));
 }
 
-/// Fills `output` with the data. If it is the only reader of a parameter whose memory the output may have, nothing is
-/// moved where it has.
-void EmitData(PartitionState& state, const Expr& data, const Buffer& output) {
+/// Fills `output` with the data. If they are a parameter whose memory the output `may_replace`, and nothing else reads
+/// it, nothing is moved where the output is there.
+void EmitData(PartitionState& state, const Expr& data, const Buffer& output, bool may_replace) {
   Emitter& e = state.emitter;
   const Buffer* from = state.expressions.FindBuffer(data);
-  const bool may_replace = state.read_once.contains(data.get()) && from->ref.role == BufferRole::kInput &&
-                           output.ref.role == BufferRole::kOutput && output.offset_bytes == 0 &&
-                           from->is_contiguous() && output.is_contiguous() && from->dtype == output.dtype &&
-                           from->shape == output.shape && !state.options.is_for_gpu();
+  may_replace = may_replace && state.read_once.contains(data.get()) && from->ref.role == BufferRole::kInput &&
+                output.ref.role == BufferRole::kOutput && output.offset_bytes == 0 && from->is_contiguous() &&
+                output.is_contiguous() && from->dtype == output.dtype && from->shape == output.shape &&
+                !state.options.is_for_gpu();
   if (!may_replace || NumElements(output.shape) == 0) return EmitPointwise(state, data, output);
   state.in_place.push_back({from->ref.index, output.ref.index});
   const int64_t count = NumElements(output.shape), chunk = state.target.chunk;
@@ -65,9 +65,9 @@ void EmitData(PartitionState& state, const Expr& data, const Buffer& output) {
 
 void EmitScatter(PartitionState& state, const CallNode& call, const StageOutput& output) {
   Emitter& e = state.emitter;
-  EmitData(state, call.args()[0], output.buffer);
   const bool is_nd = call.op()->name == "scatter_nd";
   const std::string& how = call.attrs().String(is_nd ? "mode" : "reduction");
+  EmitData(state, call.args()[0], output.buffer, /*may_replace=*/how == "update");
   const Shape data = output.buffer.shape;
   const Shape indices = ShapeOf(call.args()[1]);
   const Shape updates = ShapeOf(call.args()[2]);
