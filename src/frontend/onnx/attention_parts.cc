@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace collage {
@@ -12,17 +14,24 @@ using V = std::vector<int64_t>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// The number of heads in [B, heads, S, D].
-int64_t HeadsOf(NodeContext& node, const Expr& x) { return node.Known(node.SizesOf(x).at(1), "the number of heads"); }
+/// How many of `heads` share each of `shared`, which are called `what`.
+SymbolicSize HeadsPer(NodeContext& node, const SymbolicSize& shared, const SymbolicSize& heads, std::string_view what) {
+  const bool is_known = shared.is_known() && heads.is_known();
+  if ((shared.is_known() && shared.known() < 1) || (is_known && heads.known() % shared.known() != 0)) {
+    node.Invalid(fmt::format("{} heads of {} do not divide {} of queries", shared.ToString(), what, heads.ToString()));
+  }
+  return SymbolicSize::FloorDivide(heads, shared);
+}
 
 }  // namespace
 
 Expr SplitHeads(NodeContext& node, const Expr& x, int64_t heads) {
   const Sizes shape = node.SizesOf(x);
-  const int64_t features = node.Known(shape.at(2), "the number of features");
-  if (heads < 1 || features % heads != 0)
-    node.Invalid(fmt::format("{} heads do not divide {} features", heads, features));
-  return Transpose(node, node.Reshape(x, {shape[0], shape[1], heads, features / heads}), {0, 2, 1, 3});
+  const SymbolicSize& features = shape.at(2);
+  if (heads < 1 || (features.is_known() && features.known() % heads != 0))
+    node.Invalid(fmt::format("{} heads do not divide {} features", heads, features.ToString()));
+  const SymbolicSize own = SymbolicSize::FloorDivide(features, heads);
+  return Transpose(node, node.Reshape(x, {shape[0], shape[1], heads, own}), {0, 2, 1, 3});
 }
 
 Expr MergeHeads(NodeContext& node, const Expr& x) {
@@ -48,26 +57,31 @@ Expr PerBatch(NodeContext& node, const Expr& integers) {
   return node.Reshape(node.Cast(integers, kInt64), {node.SizesOf(integers).Product(), 1, 1, 1});
 }
 
-Expr AttentionScores(NodeContext& node, const Expr& queries, const Expr& keys) {
-  const int64_t heads = HeadsOf(node, queries), key_heads = HeadsOf(node, keys);
-  if (heads == key_heads) return MultiplyMatrices(node, queries, Transpose(node, keys, {0, 1, 3, 2}));
-  if (key_heads < 1 || heads % key_heads != 0) {
-    node.Invalid(fmt::format("{} heads of keys do not divide {} of queries", key_heads, heads));
+Expr ByRootOf(NodeContext& node, const Expr& x, const SymbolicSize& features) {
+  if (features.is_known()) {
+    return Scaled(node, x, 1 / std::sqrt(static_cast<double>(std::max<int64_t>(features.known(), 1))));
   }
+  const Expr root = node.Op("sqrt", {node.Cast(node.ComputeScalar(features), kFloat64)});
+  const Expr factor = node.Op("divide", {MakeScalar(1, kFloat64), root});
+  return node.Op("multiply", {x, node.Cast(factor, node.TypeOf(x).dtype())});
+}
+
+Expr AttentionScores(NodeContext& node, const Expr& queries, const Expr& keys) {
   const Sizes shape = node.SizesOf(queries);
-  const Expr rows = node.Reshape(queries, {shape[0], key_heads, shape[2] * (heads / key_heads), shape[3]});
+  const SymbolicSize heads = shape[1], key_heads = node.SizesOf(keys)[1];
+  if (heads == key_heads) return MultiplyMatrices(node, queries, Transpose(node, keys, {0, 1, 3, 2}));
+  const SymbolicSize group = HeadsPer(node, key_heads, heads, "keys");
+  const Expr rows = node.Reshape(queries, {shape[0], key_heads, shape[2] * group, shape[3]});
   const Expr scores = MultiplyMatrices(node, rows, Transpose(node, keys, {0, 1, 3, 2}));
   return node.Reshape(scores, {shape[0], heads, shape[2], node.SizesOf(keys)[2]});
 }
 
 Expr AttentionResult(NodeContext& node, const Expr& weights, const Expr& values) {
-  const int64_t heads = HeadsOf(node, weights), value_heads = HeadsOf(node, values);
-  if (heads == value_heads) return MultiplyMatrices(node, weights, values);
-  if (value_heads < 1 || heads % value_heads != 0) {
-    node.Invalid(fmt::format("{} heads of values do not divide {} of queries", value_heads, heads));
-  }
   const Sizes shape = node.SizesOf(weights);
-  const Expr rows = node.Reshape(weights, {shape[0], value_heads, shape[2] * (heads / value_heads), shape[3]});
+  const SymbolicSize heads = shape[1], value_heads = node.SizesOf(values)[1];
+  if (heads == value_heads) return MultiplyMatrices(node, weights, values);
+  const SymbolicSize group = HeadsPer(node, value_heads, heads, "values");
+  const Expr rows = node.Reshape(weights, {shape[0], value_heads, shape[2] * group, shape[3]});
   return node.Reshape(MultiplyMatrices(node, rows, values), {shape[0], heads, shape[2], node.SizesOf(values)[3]});
 }
 
@@ -84,10 +98,11 @@ Expr MaskedSoftmax(NodeContext& node, const Expr& scores, const Expr& bias) {
   return any ? node.Op("where", {is_masked, node.ScalarLike(0, weights), weights}) : weights;
 }
 
-Expr Rotate(NodeContext& node, const Expr& x, const Expr& cosines, const Expr& sines, int64_t half, bool interleaved) {
+Expr Rotate(NodeContext& node, const Expr& x, const Expr& cosines, const Expr& sines, const SymbolicSize& half,
+            bool interleaved) {
   const Sizes shape = node.SizesOf(x);
-  const int64_t features = node.Known(shape.at(3), "the number of features"), rotated = 2 * half;
-  const Expr turned = rotated == features ? x : Slice(node, x, 3, 0, rotated);
+  const SymbolicSize features = shape.at(3), rotated = 2 * half;
+  const Expr turned = rotated == features ? x : SliceBetween(node, x, 3, 0, rotated);
   const Sizes halves{shape[0], shape[1], shape[2], half}, column{shape[0], shape[1], shape[2], half, 1};
   Expr a, b;
   if (interleaved) {
@@ -95,8 +110,8 @@ Expr Rotate(NodeContext& node, const Expr& x, const Expr& cosines, const Expr& s
     a = node.Reshape(Slice(node, pairs, 4, 0, 1), halves);
     b = node.Reshape(Slice(node, pairs, 4, 1, 2), halves);
   } else {
-    a = Slice(node, turned, 3, 0, half);
-    b = Slice(node, turned, 3, half, rotated);
+    a = SliceBetween(node, turned, 3, 0, half);
+    b = SliceBetween(node, turned, 3, half, rotated);
   }
   const auto times = [&](const Expr& left, const Expr& right) { return node.Op("multiply", {left, right}); };
   const Expr real = node.Op("subtract", {times(a, cosines), times(b, sines)});
@@ -108,7 +123,7 @@ Expr Rotate(NodeContext& node, const Expr& x, const Expr& cosines, const Expr& s
   } else {
     result = Concatenate(node, {real, imaginary}, 3);
   }
-  return rotated == features ? result : Concatenate(node, {result, Slice(node, x, 3, rotated, features)}, 3);
+  return rotated == features ? result : Concatenate(node, {result, SliceBetween(node, x, 3, rotated, features)}, 3);
 }
 
 }  // namespace collage

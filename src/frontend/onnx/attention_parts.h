@@ -1,5 +1,4 @@
-// attention_parts.h: the parts that attention of ONNX and of com.microsoft is made of. Sizes may be symbolic; numbers
-// of heads and of features must be known.
+// attention_parts.h: the parts that attention of ONNX and of com.microsoft is made of. All sizes may be symbolic.
 //
 // Letters in shapes: B batches, H heads of queries, K heads of keys and values, which divides H, S queries, T keys, D
 // features of a head.
@@ -9,7 +8,8 @@
 
 namespace collage {
 
-/// [B, S, heads * D] → [B, heads, S, D]. Throws kInput where the heads do not divide the features.
+/// [B, S, heads * D] → [B, heads, S, D]. Throws kInput where the heads do not divide the features; a run fails where
+/// only it knows.
 Expr SplitHeads(NodeContext& node, const Expr& x, int64_t heads);
 /// [B, heads, S, D] → [B, S, heads * D].
 Expr MergeHeads(NodeContext& node, const Expr& x);
@@ -23,6 +23,8 @@ Expr SumOf(NodeContext& node, const Expr& a, const Expr& b);
 /// A tensor [B] of integers as int64 [B, 1, 1, 1].
 Expr PerBatch(NodeContext& node, const Expr& integers);
 
+/// `x` by the root of `features`.
+Expr ByRootOf(NodeContext& node, const Expr& x, const SymbolicSize& features);
 /// Products of queries [B, H, S, D] and keys [B, K, T, D]: [B, H, S, T]. Queries of the heads that share a key are the
 /// rows of one product, so that keys are not repeated. Throws kInput where K does not divide H.
 Expr AttentionScores(NodeContext& node, const Expr& queries, const Expr& keys);
@@ -34,6 +36,7 @@ Expr MaskedSoftmax(NodeContext& node, const Expr& scores, const Expr& bias);
 
 /// Turns pairs of the features of `x` [B, H, S, D], those of the first `2 * half` that follow each other if
 /// `interleaved`, else i and i + half, by angles with these cosines and sines [B or 1, 1, S, half].
-Expr Rotate(NodeContext& node, const Expr& x, const Expr& cosines, const Expr& sines, int64_t half, bool interleaved);
+Expr Rotate(NodeContext& node, const Expr& x, const Expr& cosines, const Expr& sines, const SymbolicSize& half,
+            bool interleaved);
 
 }  // namespace collage

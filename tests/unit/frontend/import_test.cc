@@ -159,16 +159,54 @@ TEST(ImportTest, FunctionsThatCallThemselvesAreRefused) {
 
 TEST(ImportTest, ShapesMayBeGivenAsConstants) {
   ModelFile model(17);
-  model.Input("x", TensorProto::FLOAT, {2, 3}).Input("shape", TensorProto::INT64, {1}).Output("y");
-  model.Node("Reshape", {"x", "shape"}, {"y"}, "flatten");
+  model.Input("x", TensorProto::FLOAT, {3}).Input("shape", TensorProto::INT64, {1}).Output("y");
+  model.Node("Tile", {"x", "shape"}, {"y"}, "repeated");
   EXPECT_EQ(ImportError(model),
-            "node 'flatten' (Reshape, opset 17): input 1 ('shape', an input of the model) must be constant");
-  const IRModule module = ImportOnnx(model.Write(), {.constants = {{"shape", Ints({1}, {-1})}}});
+            "node 'repeated' (Tile, opset 17): input 1 ('shape', an input of the model) must be constant");
+  const IRModule module = ImportOnnx(model.Write(), {.constants = {{"shape", Ints({1}, {2})}}});
   EXPECT_EQ(module.main()->params().size(), 1);
   EXPECT_EQ(ToString(module.main()->body()->checked_type()), "Tensor[(6), float32]");
   EXPECT_EQ(ImportError(model, {.constants = {{"shape", Floats({1}, {6})}}}),
             "input 'shape' has elements of type int64, the constant given for it of type float32");
   EXPECT_EQ(ImportError(model, {.constants = {{"sahpe", Ints({1}, {6})}}}), "the model has no input 'sahpe'");
+}
+
+TEST(ImportTest, ShapesOfARun) {
+  const Tensor x = Floats({2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto results = [&](const char* op, const std::vector<Tensor>& operands, int num_results = 1) {
+    ModelFile model(17);
+    model.Input("x", TensorProto::FLOAT, {2, 3});
+    std::vector<std::string> names{"x"}, outputs;
+    std::vector<Value> values{x};
+    for (const Tensor& operand : operands) {
+      names.push_back("operand" + std::to_string(values.size()));
+      model.Input(names.back(), TensorProto::INT64, operand.shape());
+      values.emplace_back(operand);
+    }
+    for (int i = 0; i < num_results; ++i) {
+      outputs.push_back("y" + std::to_string(i));
+      model.Output(outputs.back());
+    }
+    model.Node(op, names, outputs);
+    return FlattenTensors(Interpret(ImportOnnx(model.Write()), "main", values));
+  };
+  for (const V& shape : {V{3, 2}, V{6, -1}, V{0, 3}}) {
+    const Tensor y = results("Reshape", {Ints({2}, shape)})[0];
+    EXPECT_EQ(y.shape(), shape == V({6, -1}) ? Shape({6, 1}) : shape == V({0, 3}) ? Shape({2, 3}) : shape);
+    EXPECT_EQ(Elements(y), Elements(x));
+  }
+  EXPECT_EQ(Elements(results("Slice", {Ints({2}, {0, 1}), Ints({2}, {2, 3})})[0]), (std::vector<double>{2, 3, 5, 6}));
+  EXPECT_EQ(Elements(results("Slice", {Ints({2}, {1, -1}), Ints({2}, {9, 9})})[0]), std::vector<double>{6});
+  EXPECT_EQ(results("Expand", {Ints({3}, {4, 1, 3})})[0].shape(), (Shape{4, 2, 3}));
+  for (const int64_t k : {2, 1, 0}) {
+    const std::vector<Tensor> top = results("TopK", {Ints({1}, {k})}, 2);
+    EXPECT_EQ(top[0].shape(), (Shape{2, k}));
+    EXPECT_EQ(top[1].shape(), (Shape{2, k}));
+    const std::vector<double> largest = k == 2   ? std::vector<double>{3, 2, 6, 5}
+                                        : k == 1 ? std::vector<double>{3, 6}
+                                                 : std::vector<double>{};
+    EXPECT_EQ(Elements(top[0]), largest);
+  }
 }
 
 TEST(ImportTest, OpenDimensionsStayOpen) {

@@ -6,6 +6,8 @@
 
 #include "collage/frontend/onnx.h"
 #include "collage/ir/named_dimensions.h"
+#include "collage/support/error.h"
+#include "ir/eval/interpreter.h"
 #include "unit/frontend/model_file.h"
 #include "unit/frontend/open_model_check.h"
 
@@ -15,10 +17,10 @@ namespace {
 using onnx::TensorProto;
 using V = std::vector<int64_t>;
 
-/// A model of opset 17 with the result "y".
+/// A model with the result "y".
 class OpenModel : public ModelFile {
  public:
-  OpenModel() : ModelFile(17) { Output("y"); }
+  explicit OpenModel(int64_t opset = 17) : ModelFile(opset) { Output("y"); }
 
   /// An input "x" of float32.
   OpenModel& X(const std::vector<std::string>& dims) {
@@ -303,6 +305,71 @@ TEST(OpenImportTest, HeadsThatShareKeys) {
 }
 
 /// [N, T, 4] in two halves of time, of sizes that are computed, and the sizes themselves taken apart by Split.
+TEST(OpenImportTest, RowsOfAnyLengthNormalised) {
+  for (const int64_t axis : {-1, 1}) {
+    OpenModel model;
+    model.X({"N", "3", "W"}).Weights("scale", {1});
+    SetInt(model.Node("LayerNormalization", {"x", "scale"}, {"y"}), "axis", axis);
+    Check(model, ForEach({8, 5, 1, 64}, [](int64_t w) { return Shape{2, 3, w}; }));
+  }
+}
+
+TEST(OpenImportTest, PartsOfGivenLengths) {
+  OpenModel model;
+  model.X({"W"}).List("parts", {2, 0, 3}).Number("last", 2);
+  model.Node("SplitToSequence", {"x", "parts"}, {"sequence"});
+  model.Node("SequenceAt", {"sequence", "last"}, {"y"});
+  Check(model, ForEach({5}, [](int64_t w) { return Shape{w}; }));
+  const IRModule module = ImportOnnx(model.Write());
+  EXPECT_THROW(Interpret(module, "main", {Value(Tensor::Zeros({6}, kFloat32))}), Error) << "one element more";
+  EXPECT_THROW(Interpret(module, "main", {Value(Tensor::Zeros({4}, kFloat32))}), Error) << "one element less";
+}
+
+TEST(OpenImportTest, TheLargestOfALength) {
+  for (const int64_t axis : {-1, 0}) {
+    OpenModel model;
+    model.X({"N", "W"});
+    SetInt(model.Node("Hardmax", {"x"}, {"y"}), "axis", axis);
+    Check(model, ForEach({8, 5, 1, 64}, [](int64_t w) { return Shape{3, w}; }));
+  }
+}
+
+TEST(OpenImportTest, AttentionOfAnyNumberOfFeatures) {
+  OpenModel model(23);
+  model.X({"N", "S", "F"});
+  onnx::NodeProto& node = model.Node("Attention", {"x", "x", "x"}, {"y"});
+  SetInt(node, "q_num_heads", 2);
+  SetInt(node, "kv_num_heads", 2);
+  SetInt(node, "is_causal", 1);
+  Check(model, ForEach({8, 2, 6, 64}, [](int64_t f) { return Shape{2, 3, f}; }));
+}
+
+/// Heads that share keys, as many as a run says.
+TEST(OpenImportTest, AttentionOfAnyNumberOfHeads) {
+  OpenModel model(23);
+  model.X({"N", "H", "S", "F"});
+  model.SymbolicInput("k", TensorProto::FLOAT, {"N", "K", "T", "F"});
+  model.Node("Attention", {"x", "k", "k"}, {"y"});
+  Check(model, {{{"x", {2, 4, 3, 8}}, {"k", {2, 2, 5, 8}}},
+                {{"x", {1, 3, 3, 6}}, {"k", {1, 3, 4, 6}}},
+                {{"x", {1, 6, 1, 4}}, {"k", {1, 1, 7, 4}}}});
+}
+
+TEST(OpenImportTest, AnglesOfAnyNumberOfFeatures) {
+  for (const int64_t interleaved : {0, 1}) {
+    OpenModel model(23);
+    model.X({"N", "2", "S", "F"});
+    model.SymbolicInput("cosines", TensorProto::FLOAT, {"N", "S", "half"});
+    model.SymbolicInput("sines", TensorProto::FLOAT, {"N", "S", "half"});
+    SetInt(model.Node("RotaryEmbedding", {"x", "cosines", "sines"}, {"y"}), "interleaved", interleaved);
+    std::vector<InputShapes> sizes;
+    for (const int64_t half : {4, 1, 3, 32}) {
+      sizes.push_back({{"x", {2, 2, 3, 2 * half}}, {"cosines", {2, 3, half}}, {"sines", {2, 3, half}}});
+    }
+    Check(model, sizes);
+  }
+}
+
 TEST(OpenImportTest, HalvesOfALength) {
   OpenModel model;
   model.X({"N", "T", "4"}).List("two", {2}).List("axis", {1}).List("one", {1});

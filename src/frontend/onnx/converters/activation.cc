@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "frontend/onnx/builders.h"
+#include "frontend/onnx/attention_parts.h"
 
 namespace collage {
 namespace {
@@ -85,10 +85,16 @@ Results ConvertHardmax(NodeContext& node) {
     along = 1;
   }
   const DataType dtype = node.TypeOf(x).dtype();
+  const SymbolicSize depth = node.SizesOf(data)[static_cast<size_t>(along)];
+  if (!depth.is_known()) {
+    const auto rank = static_cast<size_t>(node.Rank(data));
+    const Expr largest = node.Cast(node.Op("argmax", {data}, {{"axis", V{along}}, {"keepdims", true}}), kInt64);
+    const Expr here = node.Op("equal", {largest, Positions(node, depth, static_cast<size_t>(along), rank)});
+    return {node.Reshape(node.Cast(here, dtype), shape)};
+  }
   const Expr first = node.Op("argmax", {data}, {{"axis", V{along}}});
-  const int64_t depth = node.Known(node.SizesOf(data)[static_cast<size_t>(along)], "the size that is compared");
   const Expr hot = node.Op("one_hot", {first, MakeScalar(1, dtype), MakeScalar(0, dtype)},
-                           {{"depth", depth}, {"axis", along}, {"dtype", dtype}});
+                           {{"depth", depth.known()}, {"axis", along}, {"dtype", dtype}});
   return {node.Reshape(hot, shape)};
 }
 

@@ -88,9 +88,8 @@ Results ConvertAttention(NodeContext& node) {
   const Expr present_value = v;
   const Sizes q_shape = node.SizesOf(q);
   const AttentionMask mask(node, dtype, q_shape[2], node.SizesOf(k)[2]);
-  const auto features = static_cast<double>(node.Known(q_shape[3], "the number of features"));
-  const double scale = node.HasAttr("scale") ? node.Float("scale", 1) : 1 / std::sqrt(features);
-  Expr scores = AttentionScores(node, Scaled(node, q, scale), k);
+  const Expr scaled = node.HasAttr("scale") ? Scaled(node, q, node.Float("scale", 1)) : ByRootOf(node, q, q_shape[3]);
+  Expr scores = AttentionScores(node, scaled, k);
   const int64_t mode = node.Int("qk_matmul_output_mode", 0);
   Expr exposed = scores;
   const double softcap = node.Float("softcap", 0);
@@ -115,14 +114,6 @@ Results ConvertFlexAttention(NodeContext& node) {
                              : dtype == kFloat64               ? kFloat64
                                                                : kFloat32;
   if (!precision.is_floating()) node.Invalid("softmax_precision is " + precision.ToString() + ", floats are wanted");
-  const int64_t heads = node.Known(node.SizesOf(q)[1], "the number of heads");
-  const auto shared = [&](size_t input) {
-    const int64_t own = node.Known(node.SizesOf(node.Input(input))[1], "the number of heads");
-    if (own < 1 || heads % own != 0)
-      node.Invalid(fmt::format("{} heads of keys do not divide {} of queries", own, heads));
-    if (own == heads) return node.Input(input);
-    return node.Op("repeat", {node.Input(input)}, {{"repeats", heads / own}, {"axis", 1}});
-  };
   const auto changed = [&](const char* name, const Expr& x) {
     if (!node.HasAttr(name)) return x;
     const Results results = node.ConvertSubgraph(name, {x});
@@ -130,12 +121,12 @@ Results ConvertFlexAttention(NodeContext& node) {
       node.Invalid(fmt::format("the graph '{}' has {} results, one is wanted", name, results.size()));
     return results[0];
   };
-  const int64_t features = node.Known(node.SizesOf(q)[3], "the number of features");
-  const double scale = node.Float("scale", 1 / std::sqrt(static_cast<double>(std::max<int64_t>(features, 1))));
-  const Expr product = MultiplyMatrices(node, q, Transpose(node, shared(1), {0, 1, 3, 2}));
-  const Expr scores = changed("score_mod", node.Cast(Scaled(node, product, scale), precision));
+  const Expr product = AttentionScores(node, q, node.Input(1));
+  const Expr scaled = node.HasAttr("scale") ? Scaled(node, product, node.Float("scale", 1))
+                                            : ByRootOf(node, product, node.SizesOf(q)[3]);
+  const Expr scores = changed("score_mod", node.Cast(scaled, precision));
   const Expr weights = changed("prob_mod", node.Op("nn.softmax", {scores}, {{"axis", -1}}));
-  return {MultiplyMatrices(node, node.Cast(weights, dtype), shared(2))};
+  return {AttentionResult(node, node.Cast(weights, dtype), node.Input(2))};
 }
 
 Results ConvertRotaryEmbedding(NodeContext& node) {
@@ -143,11 +134,17 @@ Results ConvertRotaryEmbedding(NodeContext& node) {
   const bool packed = node.Rank(x) == 3;
   if (packed) x = SplitHeads(node, x, node.Int("num_heads", 0));
   const Sizes shape = node.SizesOf(x);  // [B, H, S, D]
-  const int64_t features = node.Known(shape[3], "the number of features");
-  int64_t rotated = node.IntWithin("rotary_embedding_dim", 0, 0, features);
-  if (rotated == 0) rotated = features;
-  if (rotated % 2 != 0) node.Invalid(fmt::format("cannot rotate {} of {} features", rotated, features));
-  const int64_t half = rotated / 2;
+  const bool is_known = shape[3].is_known();
+  int64_t rotated =
+      node.IntWithin("rotary_embedding_dim", 0, 0, is_known ? shape[3].known() : std::numeric_limits<int64_t>::max());
+  if (rotated == 0 && is_known) rotated = shape[3].known();
+  if (rotated % 2 != 0) node.Invalid(fmt::format("cannot rotate {} of {} features", rotated, shape[3].ToString()));
+  SymbolicSize half = rotated / 2;
+  if (rotated == 0 && !is_known) {
+    // As many as there are angles; a run checks that these are half of the features.
+    half = node.SizesOf(node.Input(1)).back();
+    x = node.Reshape(x, {shape[0], shape[1], shape[2], 2 * half});
+  }
   // The caches [positions, half] at the positions, or [B, S, half] as they are; a head axis added.
   const auto angles = [&](size_t input) {
     Expr cache = node.Input(input);
@@ -164,18 +161,19 @@ Results ConvertSwiGlu(NodeContext& node) {
 
 /// A depthwise convolution over the past and the present of a sequence [B, C, L].
 Results ConvertCausalConv(NodeContext& node) {
-  const Expr x = node.Input(0);
   const Expr weight = node.Input(1);
-  const Sizes shape = node.SizesOf(x);
-  const int64_t channels = node.Known(shape[1], "the number of channels");
-  const Shape kernel = node.ShapeOf(weight);
-  if (kernel[2] < 1) node.Invalid("a kernel of size 0");
-  const int64_t past = kernel[2] - 1;
+  const Sizes shape = node.SizesOf(node.Input(0));
+  const Sizes kernel = node.SizesOf(weight);
+  const int64_t channels = node.Known(shape[1].is_known() ? shape[1] : kernel[0], "the number of channels");
+  const int64_t width = node.Known(kernel[2], "the size of the kernel");
+  if (width < 1) node.Invalid("a kernel of size 0");
+  const int64_t past = width - 1;
+  const Expr x = node.WithSizes(node.Input(0), {shape[0], channels, shape[2]});
   const Expr zero = MakeScalar(0, node.TypeOf(x).dtype());
   const Expr before = node.HasInput(3) ? node.Input(3) : node.Full(zero, {shape[0], channels, past});
   const Expr padded = past == 0 ? x : Concatenate(node, {before, x}, 2);
-  Expr y = node.Op("nn.conv1d", {padded, weight},
-                   {{"groups", channels}, {"channels", channels}, {"kernel_size", V{kernel[2]}}});
+  Expr y =
+      node.Op("nn.conv1d", {padded, weight}, {{"groups", channels}, {"channels", channels}, {"kernel_size", V{width}}});
   if (node.HasInput(2)) y = node.Op("add", {y, node.Reshape(node.Input(2), {channels, 1})});
   const std::string activation = node.String("activation", "none");
   if (activation == "silu" || activation == "swish") {
@@ -215,7 +213,6 @@ Results ConvertLinearAttention(NodeContext& node) {
   const auto split = [&](size_t input, int64_t count) {
     return SplitHeads(node, node.Cast(node.Input(input), kFloat32), count);
   };
-  const Expr q = split(0, q_heads);
   const Expr k = split(1, heads);
   const Expr v = split(2, heads);
   const Shape shape = node.ShapeOf(k);
@@ -224,6 +221,8 @@ Results ConvertLinearAttention(NodeContext& node) {
   const int64_t d_k = shape[3];
   const int64_t d_v = node.ShapeOf(v)[3];
   if (steps > kMostSteps) node.Unsupported(fmt::format("linear attention over {} steps", steps));
+  // A run checks sizes of queries that the model leaves open.
+  const Expr q = node.WithSizes(split(0, q_heads), {batch, q_heads, steps, d_k});
   const Expr decay = gates ? node.Op("exp", {split(4, heads)}) : Expr();
   const Expr beta = corrects ? split(5, node.ShapeOf(node.Input(5)).back()) : Expr();
   const DataType state_dtype = node.HasInput(3) ? node.TypeOf(node.Input(3)).dtype() : dtype;

@@ -200,15 +200,23 @@ ScanForm ReadScan(NodeContext& node, size_t num_inputs) {
 }
 
 /// Returns the number of slices, the same of all `inputs` that are scanned, and normalises their axes.
-int64_t ScanSteps(NodeContext& node, ScanForm& form, const Results& inputs) {
-  int64_t steps = 0;
+int64_t ScanSteps(NodeContext& node, ScanForm& form, Results& inputs) {
+  SymbolicSize size;
   for (size_t i = 0; i < form.num_scans; ++i) {
     const Expr& x = inputs[form.num_states + i];
     form.in_axes[i] = NormalAxis(node, form.in_axes[i], node.Rank(x));
-    const int64_t own = node.ShapeOf(x)[static_cast<size_t>(form.in_axes[i])];
-    if (i > 0 && own != steps)
-      node.Invalid(fmt::format("input {} has {} slices, the inputs before it {}", form.num_states + i, own, steps));
-    steps = own;
+    const SymbolicSize own = node.SizesOf(x)[static_cast<size_t>(form.in_axes[i])];
+    if (i > 0 && own.is_known() && size.is_known() && own.known() != size.known()) {
+      node.Invalid(fmt::format("input {} has {} slices, the inputs before it {}", form.num_states + i, own.known(),
+                               size.known()));
+    }
+    if (i == 0 || own.is_known()) size = own;
+  }
+  const int64_t steps = node.Known(size, "the number of slices");
+  // A run checks the number where the model leaves it open.
+  for (size_t i = 0; i < form.num_scans; ++i) {
+    Expr& x = inputs[form.num_states + i];
+    x = node.WithSizeAlong(x, node.SizesOf(x), form.in_axes[i], steps);
   }
   if (steps < 1) node.Unsupported("a scan without slices");
   const auto body = static_cast<int64_t>(node.NumSubgraphNodes("body"));
@@ -219,9 +227,9 @@ int64_t ScanSteps(NodeContext& node, ScanForm& form, const Results& inputs) {
 
 /// The values of one output, one of each step, along a new axis.
 Expr Stacked(NodeContext& node, const Results& values, int64_t out_axis, bool is_reversed) {
-  const Shape shape = node.ShapeOf(values[0]);
+  const Sizes shape = node.SizesOf(values[0]);
   const int64_t axis = NormalAxis(node, out_axis, static_cast<int>(shape.size()) + 1);
-  Shape row = shape;
+  Sizes row = shape;
   row.insert(row.begin() + axis, 1);
   Results rows;
   for (const Expr& value : values) rows.push_back(node.Reshape(value, row));
@@ -231,15 +239,15 @@ Expr Stacked(NodeContext& node, const Results& values, int64_t out_axis, bool is
 
 /// Slice `at` of `x` along `axis`, without that axis.
 Expr Row(NodeContext& node, const Expr& x, int64_t axis, int64_t at) {
-  Shape shape = node.ShapeOf(x);
+  Sizes shape = node.SizesOf(x);
   shape.erase(shape.begin() + axis);
   return node.Reshape(Slice(node, x, axis, at, at + 1), shape);
 }
 
 /// A loop over slices of its inputs; how many there are is always known.
-Results ScanOver(NodeContext& node, ScanForm form, const Results& given) {
-  Results states(given.begin(), given.begin() + static_cast<int64_t>(form.num_states));
+Results ScanOver(NodeContext& node, ScanForm form, Results given) {
   const int64_t steps = ScanSteps(node, form, given);
+  Results states(given.begin(), given.begin() + static_cast<int64_t>(form.num_states));
   std::vector<Results> collected(form.num_collected);
   for (int64_t step = 0; step < steps; ++step) {
     Results inputs = states;

@@ -116,7 +116,28 @@ Results ConvertOneHot(NodeContext& node) {
       node.Op("dyn.one_hot", {indices, on, off, node.ComputeScalar(size)}, {{"axis", axis}, {"dtype", dtype}}), sizes)};
 }
 
+/// As many as a run says.
+Results TopKByInput(NodeContext& node) {
+  const Expr data = node.Input(0);
+  const int64_t axis = NormalAxis(node, node.Int("axis", -1), node.Rank(data));
+  const Expr given = node.Cast(node.Reshape(node.Input(1), {}), kInt64);
+  const Expr k = node.Op("maximum", {given, MakeScalar(0, kInt64)});
+  const Expr call =
+      node.Op("dyn.topk", {data, k}, {{"axis", axis}, {"is_ascend", node.Int("largest", 1) == 0}, {"dtype", kInt64}});
+  const Sizes shape = node.SizesOf(data);
+  Results results;
+  for (int i = 0; i < 2; ++i) {
+    // topk takes 0 for all.
+    const Expr field = node.WithSizeAlong(node.Field(call, i), shape, axis, std::nullopt);
+    const Expr first =
+        node.Op("dyn.strided_slice", {field, Int64s({0}), node.Reshape(k, {1}), Int64s({1})}, {{"axes", V{axis}}});
+    results.push_back(node.WithSizeAlong(first, shape, axis, std::nullopt));
+  }
+  return results;
+}
+
 Results ConvertTopK(NodeContext& node) {
+  if (node.opset() >= 10 && !node.IsConstant(1) && !node.IsComputedFromSizes(1)) return TopKByInput(node);
   const Sizes given = node.opset() < 10 ? Sizes{SymbolicSize(node.Int("k", 0))} : node.SizeInts(1);
   if (given.size() != 1) node.Invalid(fmt::format("input 1 has {} elements, one is wanted", given.size()));
   const SymbolicSize size = given[0];

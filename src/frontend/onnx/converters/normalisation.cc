@@ -66,7 +66,8 @@ Results ConvertInstanceNorm(NodeContext& node) {
 Results ConvertGroupNorm(NodeContext& node) {
   const Expr data = node.Input(0);
   const int64_t groups = node.Int("num_groups", 0);
-  const int64_t channels = node.Known(node.SizesOf(data).at(1), "the number of channels");
+  const SymbolicSize own = node.SizesOf(data).at(1), given = node.SizesOf(node.Input(1))[0];
+  const int64_t channels = node.Known(own.is_known() || node.opset() < 21 ? own : given, "the number of channels");
   if (groups < 1 || channels % groups != 0)
     node.Invalid(fmt::format("{} groups do not divide {} channels", groups, channels));
   // Before opset 21 there is one scale and one bias per group.
@@ -136,7 +137,7 @@ std::vector<Expr> LayerNorm(NodeContext& node, const Expr& data, const Expr& sca
   const Sizes shape = node.SizesOf(data);
   axis = NormalAxis(node, axis, node.Rank(data));
   const Sizes inner(shape.begin() + axis, shape.end());
-  const int64_t length = node.Known(inner.Product(), "the size that is normalised");
+  const SymbolicSize length = inner.Product();
   // Normalising the last dimensions together is normalising one that merges them.
   const bool merged = axis + 1 < static_cast<int64_t>(shape.size());
   Sizes flat(shape.begin(), shape.begin() + axis);
@@ -144,7 +145,7 @@ std::vector<Expr> LayerNorm(NodeContext& node, const Expr& data, const Expr& sca
   const DataType dtype = node.TypeOf(data).dtype();
   const auto vector = [&](const Expr& x) { return node.Reshape(node.BroadcastTo(x, inner), {length}); };
   const Expr gamma = vector(scale);
-  const Expr beta = bias != nullptr ? vector(bias) : Filled(0, {length}, dtype);
+  const Expr beta = bias != nullptr ? vector(bias) : node.Full(MakeScalar(0, dtype), {length});
   Expr result = node.Op("nn.layer_norm", {node.Reshape(data, flat), gamma, beta}, {{"epsilon", epsilon}});
   if (merged) result = node.Reshape(result, shape);
   Results results{result};

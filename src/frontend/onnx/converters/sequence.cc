@@ -2,6 +2,8 @@
 // model is imported, so that what is left of an operator is at most a slice of its tensors.
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "frontend/onnx/builders.h"
 #include "frontend/onnx/values.h"
 
@@ -95,10 +97,36 @@ V PartLengths(NodeContext& node, int64_t length) {
   return lengths;
 }
 
+/// Whether the lengths of all parts are given, and the last one tells how long the data must be.
+bool HasLastPart(NodeContext& node) {
+  if (!node.IsConstant(1) || node.Rank(node.Input(1)) != 1) return false;
+  const V lengths = node.ConstantInts(1);
+  return !lengths.empty() && lengths.back() > 0;
+}
+
+/// Parts of lengths that are given, of data whose size is not known: a run checks that the last part is as long as it
+/// is said to be.
+Expr OpenParts(NodeContext& node, const Expr& data, int64_t axis) {
+  const V lengths = node.ConstantInts(1);
+  const int64_t most = std::numeric_limits<int32_t>::max();
+  Results parts;
+  int64_t begin = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const int64_t part = lengths[i];
+    if (part < 0 || part > most || begin > most) node.Invalid(fmt::format("a part of {} elements", part));
+    const bool is_last = i + 1 == lengths.size();
+    const Expr slice = Slice(node, data, axis, begin, is_last ? std::numeric_limits<int64_t>::max() : begin + part);
+    parts.push_back(node.WithSizeAlong(slice, node.SizesOf(slice), axis, part));
+    begin += part;
+  }
+  return MakeSequence(std::move(parts));
+}
+
 Results ConvertSplitTo(NodeContext& node) {
   const Expr data = node.Input(0);
   const int64_t axis = NormalAxis(node, node.Int("axis", 0), node.Rank(data));
   const SymbolicSize size = node.SizesOf(data)[static_cast<size_t>(axis)];
+  if (!size.is_known() && HasLastPart(node)) return {OpenParts(node, data, axis)};
   const int64_t length = node.Known(size, "how many elements are split");
   const bool keeps = node.HasInput(1) || node.Int("keepdims", 1) != 0;
   Results parts;

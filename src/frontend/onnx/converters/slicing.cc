@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "frontend/onnx/builders.h"
+#include "frontend/onnx/run_lists.h"
 #include "ir/ops/relations.h"
 
 namespace collage {
@@ -117,7 +118,7 @@ Results ConvertSplit(NodeContext& node) {
   return SplitBySizes(node, data, axis, sizes, length);
 }
 
-/// A slice whose ends are computed of sizes.
+/// A slice whose ends each run computes.
 Expr SliceByInputs(NodeContext& node, V axes, V steps) {
   const Expr data = node.Input(0);
   const TensorTypeNode& ends = node.TypeOf(node.Input(1));
@@ -155,7 +156,9 @@ Results ConvertSlice(NodeContext& node) {
   } else {
     if (node.HasInput(3)) axes = node.ConstantInts(3);
     if (node.HasInput(4)) steps = node.ConstantInts(4);
-    const auto is_open = [&](size_t i) { return !node.IsConstant(i) && node.IsComputedFromSizes(i); };
+    const auto is_open = [&](size_t i) {
+      return (!node.IsConstant(i) && node.IsComputedFromSizes(i)) || IsListOfRun(node, i);
+    };
     if (is_open(1) || is_open(2)) return {SliceByInputs(node, std::move(axes), std::move(steps))};
     begin = node.ConstantInts(1);
     end = node.ConstantInts(2);
@@ -172,7 +175,7 @@ Results ConvertSlice(NodeContext& node) {
 Results ConvertExpand(NodeContext& node) {
   const Expr data = node.Input(0);
   const Sizes shape = node.SizesOf(data);
-  const bool is_open = !node.IsConstant(1) && node.IsComputedFromSizes(1);
+  const bool is_open = (!node.IsConstant(1) && node.IsComputedFromSizes(1)) || IsListOfRun(node, 1);
   // Both shapes are stretched to fit each other, as operands of an element-wise operator are.
   const auto beside_ones = [&](const Expr& ones) {
     const bool is_bool = node.TypeOf(data).dtype().is_bool();

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/onnx/builders.h"
+#include "frontend/onnx/attention_parts.h"
 #include "frontend/onnx/narrow_types.h"
+#include "frontend/onnx/run_lists.h"
 
 namespace collage {
 namespace {
@@ -185,7 +186,8 @@ Results ConvertReshape(NodeContext& node) {
     known = std::nullopt;
   }
   const bool may_copy = known && !allow_zero && MayCopy(shape, *known);
-  const bool is_open = !is_attribute && !node.IsConstant(1) && node.IsComputedFromSizes(1) && !allow_zero;
+  const bool is_computed = !is_attribute && !node.IsConstant(1) && node.IsComputedFromSizes(1);
+  const bool is_open = (is_computed || (!is_attribute && IsListOfRun(node, 1))) && !allow_zero;
   if ((!known || may_copy) && is_open) return {ReshapeByInput(node, data, known)};
   const Sizes wanted = known ? *known : node.SizeInts(1);
   const auto [result, inferred] = CopiedSizes(node, shape, wanted, allow_zero);
@@ -270,9 +272,15 @@ Results ConvertConstantOfShape(NodeContext& node) {
 }
 
 Results ConvertEyeLike(NodeContext& node) {
-  const Shape shape = node.ShapeOf(node.Input(0));
   const DataType dtype =
       node.HasAttr("dtype") ? node.DTypeOf(node.Int("dtype", 1)) : node.TypeOf(node.Input(0)).dtype();
+  if (!node.IsStatic(node.Input(0))) {
+    const Sizes sizes = node.SizesOf(node.Input(0));
+    const Expr row = Positions(node, sizes[0], 0, 2), column = Positions(node, sizes[1], 1, 2);
+    const Expr k = MakeConstant(Tensor::Of<int64_t>({}, kInt64, V{node.Int("k", 0)}));
+    return {node.Cast(node.Op("equal", {node.Op("add", {row, k}), column}), dtype)};
+  }
+  const Shape shape = node.ShapeOf(node.Input(0));
   const Tensor eye = ZerosOf(node, shape, dtype);
   const int64_t k = std::clamp(node.Int("k", 0), -shape[0], shape[1]);
   for (int64_t row = std::max<int64_t>(0, -k); row < shape[0] && row + k < shape[1]; ++row)
@@ -314,9 +322,9 @@ int64_t BlockSize(NodeContext& node) { return node.IntWithin("blocksize", 0, 1, 
 Results ConvertDepthToSpace(NodeContext& node) {
   const int64_t b = BlockSize(node);
   const Sizes s = node.SizesOf(node.Input(0));
-  const int64_t depth = node.Known(s[1], "the number of channels");
-  if (depth % (b * b) != 0) node.Invalid(fmt::format("{} channels are no blocks of {} by {}", depth, b, b));
-  const int64_t channels = depth / (b * b);
+  if (s[1].is_known() && s[1].known() % (b * b) != 0)
+    node.Invalid(fmt::format("{} channels are no blocks of {} by {}", s[1].known(), b, b));
+  const SymbolicSize channels = SymbolicSize::FloorDivide(s[1], b * b);
   const Sizes merged{s[0], channels, s[2] * b, s[3] * b};
   if (node.OneOf("mode", "DCR", {"DCR", "CRD"}) == "DCR") {
     return {Shuffle(node, {s[0], b, b, channels, s[2], s[3]}, {0, 3, 4, 1, 5, 2}, merged)};

@@ -34,7 +34,8 @@ Results ConvertMaxRoiPool(NodeContext& node) {
 }
 
 Results ConvertNonMaxSuppression(NodeContext& node) {
-  Expr boxes = node.Input(0);
+  const Sizes shape = node.SizesOf(node.Input(0));
+  Expr boxes = node.WithSizes(node.Input(0), {shape[0], shape[1], 4});
   if (node.Int("center_point_box", 0) != 0) {
     // [x, y, width, height] → corners.
     const Expr centre = Slice(node, boxes, 2, 0, 2);
