@@ -68,8 +68,14 @@ Value FloorDivide(VectorMath& m, const Value& a, const Value& b) {
   return m.Select(is_lower, m.Subtract(quotient, m.Integer(1)), quotient);
 }
 
-Value Shift(VectorMath& m, const char* op, const Value& a, const Value& b) {
-  return m.Binary(op, a, m.And(b, m.Integer(63)));
+Value LeftShift(VectorMath& m, const Value& a, const Value& b) {
+  const Value is_beyond = m.Compare("ugt", "ugt", b, m.Integer(63));
+  return m.Select(is_beyond, m.Integer(0), m.Binary("arith.shli", a, m.And(b, m.Integer(63))));
+}
+
+Value RightShift(VectorMath& m, const Value& a, const Value& b) {
+  const Value is_beyond = m.Compare("ugt", "ugt", b, m.Integer(63));
+  return m.Binary("arith.shrsi", a, m.Select(is_beyond, m.Integer(63), b));
 }
 
 Value Power(Expressions& x, const CallNode& call, const Indices& indices) {
@@ -111,11 +117,16 @@ Value Relu(M& m, V x, C) {
 }
 
 Value FloorMod(M& m, V a, V b) {
-  const Value remainder = m.Subtract(a, m.Multiply(FloorDivide(m, a, b), b));
-  if (!IsFloat(a)) return m.Select(m.Compare("oeq", "eq", b, m.Integer(0)), m.Integer(0), remainder);
-  // A quotient just below a whole number may have been rounded up to it.
-  const Value is_beyond = m.Compare("olt", "slt", m.Multiply(remainder, b), m.Like(0, a));
-  return m.Select(is_beyond, m.Add(remainder, b), remainder);
+  if (!IsFloat(a)) {
+    const Value remainder = m.Subtract(a, m.Multiply(FloorDivide(m, a, b), b));
+    return m.Select(m.Compare("oeq", "eq", b, m.Integer(0)), m.Integer(0), remainder);
+  }
+  // The remainder that `mod` has is exact; a quotient that is rounded would lose it where it is large.
+  const Value zero = m.Like(0, a), remainder = m.Remainder(a, b);
+  const auto is_negative = [&](V x) { return m.Compare("olt", "slt", x, zero); };
+  const Value signs_differ = m.Xor(is_negative(remainder), is_negative(b));
+  const Value moved = m.Select(signs_differ, m.Add(remainder, b), remainder);
+  return m.Select(m.Compare("oeq", "eq", remainder, zero), m.Binary("math.copysign", zero, b), moved);
 }
 
 Value Where(X& x, C call, I indices) {

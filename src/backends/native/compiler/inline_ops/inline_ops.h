@@ -43,7 +43,9 @@ Value Relu(M& m, V x, C call);
 /// Returns, for floats, the floor of the rounded quotient: a product with a reciprocal may be below 1 where a is b.
 Value FloorDivide(M& m, V a, V b);
 Value FloorMod(M& m, V a, V b);
-Value Shift(M& m, const char* op, V a, V b);
+/// Shifts by more bits than there are, or by a negative number, shift everything out.
+Value LeftShift(M& m, V a, V b);
+Value RightShift(M& m, V a, V b);
 
 /// A constant exponent that a few products or a root replace.
 Value Power(X& x, C call, I indices);
