@@ -196,6 +196,11 @@ TEST_F(DynamicKernelsTest, Joined) {
   Check(R"(def @main(%x: Tensor[(2, ?), float32], %y: Tensor[(2, ?), float32], %z: Tensor[(2, 3), float32]) {
              nn.relu(concatenate((sqrt(abs(%x)), %y, tanh(%z)), axis=1)) })",
         {{{2, 3}, {2, 5}, {2, 3}}, {{2, 0}, {2, 40}, {2, 3}}, {{2, 1}, {2, 1}, {2, 3}}}, /*kernels=*/1, {"tanh"});
+  Check(R"(def @main(%x: Tensor[(?, 1), float32], %y: Tensor[(?, 1), float32], %z: Tensor[(?, 2), float32]) {
+             nn.relu(concatenate((sqrt(%x), %y, %z), axis=1)) })",
+        ForEach({1, 5, 0, 33}, [](int64_t n) {
+          return std::vector<Shape>{{n, 1}, {n, 1}, {n, 2}};
+        }));
 }
 
 TEST_F(DynamicKernelsTest, Reduced) {

@@ -1,11 +1,24 @@
 // concatenate.cc: each field of the tuple fills its part of the result.
 #include "backends/native/compiler/kernels/concatenate.h"
 
+#include <algorithm>
+
 #include "backends/native/compiler/stages/elements.h"
 #include "backends/native/compiler/stages/epilogue.h"
 #include "collage/support/error.h"
 
 namespace collage::native {
+
+namespace {
+
+/// Whether neighbouring elements of a piece are apart in the whole: the piece is one element wide along `axis` and
+/// behind it, the whole is not.
+bool IsColumn(const Shape& piece, const Shape& whole, size_t axis) {
+  return whole[axis] != 1 &&
+         std::all_of(piece.begin() + static_cast<int64_t>(axis), piece.end(), [](int64_t size) { return size == 1; });
+}
+
+}  // namespace
 
 // Each piece is a smaller tensor with the whole one's strides, from its position on.
 void EmitConcatenate(PartitionState& state, const CallNode& call, const StageOutput& output) {
@@ -20,12 +33,15 @@ void EmitConcatenate(PartitionState& state, const CallNode& call, const StageOut
     Buffer piece = out;
     piece.shape[axis] = size;
     if (HasSymbolic(out.shape)) {
+      const bool is_column = IsColumn(piece.shape, out.shape, axis);
+      if (is_column) state.emitter.SetLanes(1);
       ForDynamicElements(state, piece.shape, 1, [&](const Indices& own) {
         Indices whole = own;
         whole[axis] = state.emitter.Shifted(own[axis], at);
         const Value value = state.expressions.At(field, own);
         StoreResult(state, output, whole, value);
       });
+      if (is_column) state.emitter.SetLanes(state.emitter.native_lanes());
       at = state.emitter.Added(at, size);
       continue;
     }
