@@ -304,7 +304,6 @@ TEST(OpenImportTest, HeadsThatShareKeys) {
   Check(model, sizes);
 }
 
-/// [N, T, 4] in two halves of time, of sizes that are computed, and the sizes themselves taken apart by Split.
 TEST(OpenImportTest, RowsOfAnyLengthNormalised) {
   for (const int64_t axis : {-1, 1}) {
     OpenModel model;
@@ -370,6 +369,7 @@ TEST(OpenImportTest, AnglesOfAnyNumberOfFeatures) {
   }
 }
 
+/// [N, T, 4] in two halves of time, of sizes that are computed, and the sizes themselves taken apart by Split.
 TEST(OpenImportTest, HalvesOfALength) {
   OpenModel model;
   model.X({"N", "T", "4"}).List("two", {2}).List("axis", {1}).List("one", {1});

@@ -171,9 +171,7 @@ TEST_F(DynamicKernelsTest, Transposed) {
 
 TEST_F(DynamicKernelsTest, SlicedTakenAndSplit) {
   Check(R"(def @main(%x: Tensor[(?, 10), float32]) { strided_slice(%x, begin=[1, 2], end=[1000, 9], strides=[2, 3]) })",
-        ForEach({2, 3, 20}, [](int64_t n) {
-          return std::vector<Shape>{{n, 10}};
-        }));
+        {{{2, 10}}, {{3, 10}}, {{20, 10}}});
   Check(R"(def @main(%table: Tensor[(?, 20), float32], %at: Tensor[(2, ?), int64]) { take(%table, %at, axis=0) })",
         {{{7, 20}, {2, 5}}, {{1, 20}, {2, 9}}, {{300, 20}, {2, 1}}, {{0, 20}, {2, 0}}});
   Check(R"(def @main(%table: Tensor[(7, 20), float32], %at: Tensor[(2, ?), int64]) { take(%table, %at, axis=0) })",
@@ -187,9 +185,7 @@ TEST_F(DynamicKernelsTest, SlicedTakenAndSplit) {
   Check(R"(def @main(%x: Tensor[(?, 12), float32]) {
              let %parts = split(%x, indices_or_sections=3, axis=1);
              add(%parts.0, multiply(%parts.1, %parts.2)) })",
-        ForEach({1, 5, 0, 33}, [](int64_t n) {
-          return std::vector<Shape>{{n, 12}};
-        }));
+        {{{1, 12}}, {{5, 12}}, {{0, 12}}, {{33, 12}}});
 }
 
 TEST_F(DynamicKernelsTest, Joined) {
@@ -198,9 +194,7 @@ TEST_F(DynamicKernelsTest, Joined) {
         {{{2, 3}, {2, 5}, {2, 3}}, {{2, 0}, {2, 40}, {2, 3}}, {{2, 1}, {2, 1}, {2, 3}}}, /*kernels=*/1, {"tanh"});
   Check(R"(def @main(%x: Tensor[(?, 1), float32], %y: Tensor[(?, 1), float32], %z: Tensor[(?, 2), float32]) {
              nn.relu(concatenate((sqrt(%x), %y, %z), axis=1)) })",
-        ForEach({1, 5, 0, 33}, [](int64_t n) {
-          return std::vector<Shape>{{n, 1}, {n, 1}, {n, 2}};
-        }));
+        {{{1, 1}, {1, 1}, {1, 2}}, {{33, 1}, {33, 1}, {33, 2}}, {{0, 1}, {0, 1}, {0, 2}}});
 }
 
 TEST_F(DynamicKernelsTest, Reduced) {

@@ -1,8 +1,10 @@
 // attention.cc: attention, rotary embeddings and gated layers of ONNX, in matrix products and softmax.
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "frontend/onnx/attention_parts.h"
 
@@ -202,6 +204,22 @@ UpdateRule ReadUpdateRule(NodeContext& node) {
   return {gates, corrects};
 }
 
+/// Throws kInput where an input [B, T, …] is known to have other batches or steps than the keys.
+void CheckSteps(NodeContext& node) {
+  constexpr std::array<std::pair<size_t, const char*>, 4> kInputs{
+      {{0, "queries"}, {2, "values"}, {4, "decay"}, {5, "beta"}}};
+  const Sizes keys = node.SizesOf(node.Input(1));
+  for (const auto& [input, name] : kInputs) {
+    if (!node.HasInput(input)) continue;
+    const Sizes own = node.SizesOf(node.Input(input));
+    for (size_t axis = 0; axis < 2; ++axis) {
+      if (!own[axis].is_known() || !keys[axis].is_known() || own[axis].known() == keys[axis].known()) continue;
+      node.Invalid(fmt::format("{} of {} {}, keys of {}", name, own[axis].known(), axis == 0 ? "batches" : "steps",
+                               keys[axis].known()));
+    }
+  }
+}
+
 /// A state [B, H, K, V] that each step decays, corrects and adds an outer product to.
 Results ConvertLinearAttention(NodeContext& node) {
   const int64_t q_heads = node.Int("q_num_heads", 0);
@@ -209,6 +227,7 @@ Results ConvertLinearAttention(NodeContext& node) {
   if (q_heads < 1 || heads < 1 || q_heads % heads != 0)
     node.Invalid(fmt::format("{} heads of keys do not divide {} of queries", heads, q_heads));
   const auto [gates, corrects] = ReadUpdateRule(node);
+  CheckSteps(node);
   const DataType dtype = node.TypeOf(node.Input(0)).dtype();
   const auto split = [&](size_t input, int64_t count) {
     return SplitHeads(node, node.Cast(node.Input(input), kFloat32), count);

@@ -35,6 +35,8 @@ Results ConvertMaxRoiPool(NodeContext& node) {
 
 Results ConvertNonMaxSuppression(NodeContext& node) {
   const Sizes shape = node.SizesOf(node.Input(0));
+  if (shape[2].is_known() && shape[2].known() != 4)
+    node.Invalid(fmt::format("boxes of {} numbers, 4 are wanted", shape[2].known()));
   Expr boxes = node.WithSizes(node.Input(0), {shape[0], shape[1], 4});
   if (node.Int("center_point_box", 0) != 0) {
     // [x, y, width, height] → corners.
