@@ -2,7 +2,11 @@
 #include "collage/ir/named_dimensions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <limits>
 
 namespace collage {
@@ -42,7 +46,52 @@ std::string RangeText(const SizeRange& range) {
   return range.high == kNoBound ? fmt::format("{} or more", range.low) : fmt::format("{} to {}", range.low, range.high);
 }
 
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+bool IsIdentifier(std::string_view text) {
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; });
+}
+
 }  // namespace
+
+std::optional<int64_t> SizeSum::Of(const std::map<std::string, int64_t>& sizes) const {
+  int64_t sum = number;
+  for (const std::string& name : names) {
+    const auto size = sizes.find(name);
+    if (size == sizes.end() || __builtin_add_overflow(sum, size->second, &sum)) return std::nullopt;
+  }
+  return sum;
+}
+
+std::string SizeSum::ToString() const {
+  const std::string text = fmt::format("{}", fmt::join(names, " + "));
+  return number == 0 ? text : names.empty() ? std::to_string(number) : fmt::format("{} + {}", text, number);
+}
+
+std::optional<SizeSum> ReadSum(std::string_view name) {
+  if (name.find('+') == std::string_view::npos) return std::nullopt;
+  SizeSum sum;
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('+', begin), name.size());
+    const std::string_view term = Trimmed(name.substr(begin, end - begin));
+    int64_t number = 0;
+    const auto [rest, error] = std::from_chars(term.data(), term.data() + term.size(), number);
+    if (error == std::errc() && rest == term.data() + term.size() && number >= 0) {
+      if (__builtin_add_overflow(sum.number, number, &sum.number)) return std::nullopt;
+    } else if (IsIdentifier(term)) {
+      sum.names.emplace_back(term);
+    } else {
+      return std::nullopt;
+    }
+    begin = end + 1;
+  }
+  return sum.names.empty() ? std::nullopt : std::optional(std::move(sum));
+}
 
 NamedDimensions::NamedDimensions(Names names, Ranges ranges, std::vector<std::string> params)
     : names_(std::move(names)), ranges_(std::move(ranges)), params_(std::move(params)) {
@@ -52,8 +101,9 @@ NamedDimensions::NamedDimensions(Names names, Ranges ranges, std::vector<std::st
       const SizeRange range = RangeOf(param, axis);
       const auto& [first_param, first_axis] = first.emplace(NameOf(param, axis), std::pair(param, axis)).first->second;
       const bool is_first = first_param == param && first_axis == axis;
-      if (is_first && range == SizeRange()) continue;
-      places_.push_back({param, axis, first_param, first_axis, is_first ? range : SizeRange()});
+      std::optional<SizeSum> sum = is_first ? SumOf(param, axis) : std::nullopt;
+      if (is_first && range == SizeRange() && !sum) continue;
+      places_.push_back({param, axis, first_param, first_axis, is_first ? range : SizeRange(), std::move(sum)});
     }
   }
 }
@@ -75,6 +125,15 @@ SizeRange NamedDimensions::RangeOf(size_t param, size_t axis) const {
   return range == ranges_.end() ? SizeRange() : range->second;
 }
 
+std::optional<SizeSum> NamedDimensions::SumOf(size_t param, size_t axis) const {
+  if (!HasName(param, axis)) return std::nullopt;
+  std::optional<SizeSum> sum = ReadSum(names_[param][axis]);
+  const auto is_dimension = [&](const std::string& name) {
+    return std::ranges::any_of(names_, [&](const auto& dims) { return std::ranges::find(dims, name) != dims.end(); });
+  };
+  return sum && std::ranges::all_of(sum->names, is_dimension) ? sum : std::nullopt;
+}
+
 void NamedDimensions::AddTo(Attrs& attrs) const {
   bool has_names = !ranges_.empty();  // whose places follow from the lists of names
   AttrValue::List params, ranges;
@@ -93,7 +152,7 @@ Result<void> NamedDimensions::Check(const std::vector<Value>& args) const {
     const Shape& shape = args[param].tensor().shape();
     return axis < shape.size() ? std::optional(shape[axis]) : std::nullopt;
   };
-  for (const auto& [param, axis, first_param, first_axis, range] : places_) {
+  for (const auto& [param, axis, first_param, first_axis, range, sum] : places_) {
     const std::optional<int64_t> size = size_at(param, axis), first = size_at(first_param, first_axis);
     if (!size || !first) continue;
     if (*size != *first) {
@@ -106,8 +165,28 @@ Result<void> NamedDimensions::Check(const std::vector<Value>& args) const {
                                 params_.at(param), RangeText(range)),
                     ""};
     }
+    if (sum) {
+      const std::optional<int64_t> wanted = sum->Of(SizesIn(args));
+      if (wanted && *wanted != *size) {
+        return Reason{fmt::format("inputs differ: '{}' is {} in '{}', its terms add up to {}", NameOf(param, axis),
+                                  *size, params_.at(param), *wanted),
+                      ""};
+      }
+    }
   }
   return {};
+}
+
+std::map<std::string, int64_t> NamedDimensions::SizesIn(const std::vector<Value>& args) const {
+  std::map<std::string, int64_t> sizes;
+  for (size_t param = 0; param < std::min(names_.size(), args.size()); ++param) {
+    if (args[param].kind() != Value::Kind::kTensor) continue;
+    const Shape& shape = args[param].tensor().shape();
+    for (size_t axis = 0; axis < std::min(names_[param].size(), shape.size()); ++axis) {
+      if (HasName(param, axis)) sizes.emplace(names_[param][axis], shape[axis]);
+    }
+  }
+  return sizes;
 }
 
 }  // namespace collage

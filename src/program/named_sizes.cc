@@ -37,7 +37,8 @@ class DynamicDimensions {
                     fmt::format("parameter '{}' is no tensor, it has no sizes", function->params()[param]->name()));
       }
       for (size_t axis = 0; axis < type->shape().size(); ++axis) {
-        if (type->shape()[axis].is_any()) names_.insert(named_.NameOf(param, axis));
+        const bool is_free = type->shape()[axis].is_any() && !named_.SumOf(param, axis);
+        if (is_free) names_.insert(named_.NameOf(param, axis));
       }
     }
   }
@@ -52,8 +53,10 @@ class DynamicDimensions {
     for (size_t param = 0; param < function_->params().size(); ++param) {
       Shape& shape = shapes.emplace_back();
       for (const Dim& dim : TypeOf(function_->params()[param])->shape()) {
+        const std::optional<SizeSum> sum = dim.is_any() ? named_.SumOf(param, shape.size()) : std::nullopt;
         const std::string name = dim.is_any() ? named_.NameOf(param, shape.size()) : "";
-        shape.push_back(dim.is_any() ? SizeOf(dim, name, sizes, known) : dim.size());
+        const std::optional<int64_t> added = sum ? sum->Of(sizes) : std::nullopt;
+        shape.push_back(added ? *added : dim.is_any() ? SizeOf(dim, name, sizes, known) : dim.size());
       }
     }
     return shapes;

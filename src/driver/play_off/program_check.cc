@@ -74,7 +74,8 @@ int64_t Within(const SizeRange& range, int64_t size) {
   return range.low + size % count;
 }
 
-/// Dimensions that are known to be the same size in every run get one size, and each one that its range has.
+/// Dimensions that are known to be the same size in every run get one size, and each one that its range has; sums of
+/// others get theirs.
 template <typename SizeOf>
 std::vector<Shape> ShapesOf(const Function& function, const SizeOf& size_of) {
   const NamedDimensions dimensions = DimensionsOf(function);
@@ -92,6 +93,16 @@ std::vector<Shape> ShapesOf(const Function& function, const SizeOf& size_of) {
       shape.push_back(size);
     }
     shapes.push_back(std::move(shape));
+  }
+  std::map<std::string, int64_t> sizes;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    for (size_t axis = 0; axis < shapes[i].size(); ++axis) sizes.emplace(dimensions.NameOf(i, axis), shapes[i][axis]);
+  }
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    for (size_t axis = 0; axis < shapes[i].size(); ++axis) {
+      const std::optional<SizeSum> sum = dimensions.SumOf(i, axis);
+      if (sum) shapes[i][axis] = sum->Of(sizes).value_or(shapes[i][axis]);
+    }
   }
   return shapes;
 }

@@ -86,6 +86,8 @@ class OnnxGraph {
   /// "x=1x3": sizes of `input` that are not given are 1.
   std::string ShapeExample(const onnx::ValueInfoProto& input) const;
   static std::string NameOf(const onnx::TensorShapeProto::Dimension& dim);
+  std::optional<SizeSum> SumOf(const std::string& name) const;
+  SymbolicSize SizeOf(const SizeSum& sum);
   void BindSymbols(const std::vector<const onnx::ValueInfoProto*>& inputs);
   IRModule Finish();
 
@@ -105,6 +107,7 @@ class OnnxGraph {
   TensorReader reader_;
   SizeTable sizes_;
   std::map<std::string, int64_t> bound_;  ///< names of dimensions that given shapes and sizes bind
+  std::set<std::string> input_names_;     ///< names of the inputs' symbolic sizes
   onnx::ModelProto model_;
   int64_t opset_ = 0;
   int64_t num_random_streams_ = 0;

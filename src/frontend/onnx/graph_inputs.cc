@@ -151,6 +151,11 @@ void OnnxGraph::AddInputs() {
   CheckDims(inputs);
   BindSymbols(inputs);
   for (const onnx::ValueInfoProto* input : inputs) {
+    for (const auto& dim : input->type().tensor_type().shape().dim()) {
+      if (!KnownDim(dim)) input_names_.insert(NameOf(dim));
+    }
+  }
+  for (const onnx::ValueInfoProto* input : inputs) {
     params_.push_back(InputParam(*input));
     scopes_[0][input->name()] = {params_.back(), FindNarrowType(input->type().tensor_type().elem_type())};
   }
@@ -282,7 +287,9 @@ std::string OnnxGraph::ShapeExample(const onnx::ValueInfoProto& input) const {
 std::optional<int64_t> OnnxGraph::GivenDim(const onnx::TensorShapeProto::Dimension& dim) const {
   if (const std::optional<int64_t> known = KnownDim(dim)) return known;
   const auto bound = bound_.find(NameOf(dim));
-  return bound == bound_.end() ? std::nullopt : std::optional(bound->second);
+  if (bound != bound_.end()) return bound->second;
+  const std::optional<SizeSum> sum = SumOf(NameOf(dim));
+  return sum && sum->names.empty() ? std::optional(sum->number) : std::nullopt;
 }
 
 void OnnxGraph::CheckGivenShape(const onnx::ValueInfoProto& input, const Shape& given) const {
@@ -343,14 +350,43 @@ Var OnnxGraph::InputParam(const onnx::ValueInfoProto& input) {
     if (!shape[i].is_any()) continue;
     const auto axis = static_cast<int>(i);
     const std::string name = NameOf(tensor.shape().dim(axis)), place = PlaceText(input, axis);
-    const SizeRange range = GivenRange(input, axis).value_or(SizeRange{.low = least_size_});
-    if (range != SizeRange()) dimension_ranges_[name.empty() ? place : name] = range;
-    dimension_names_.back()[i] = name;
-    shape[i] = Dim::Of(name.empty() ? sizes_.Unnamed(place, range) : sizes_.Named(name, range));
+    const std::optional<SizeRange> given_range = GivenRange(input, axis);
+    const SizeRange range = given_range.value_or(SizeRange{.low = least_size_});
+    const std::optional<SizeSum> sum = given_range ? std::nullopt : SumOf(name);
+    if (range != SizeRange() && !sum) dimension_ranges_[name.empty() ? place : name] = range;
+    dimension_names_.back()[i] = sum ? sum->ToString() : name;
+    shape[i] = Dim::Of(sum ? SizeOf(*sum) : name.empty() ? sizes_.Unnamed(place, range) : sizes_.Named(name, range));
   }
   const Var var = param(std::move(shape));
   sizes_.FoundIn(var);
   return var;
+}
+
+/// The sum that a name is, with numbers in place of the dimensions that have been given sizes; nothing where it is
+/// none, or of names that no dimension of an input has.
+std::optional<SizeSum> OnnxGraph::SumOf(const std::string& name) const {
+  std::optional<SizeSum> sum = ReadSum(name);
+  if (!sum) return std::nullopt;
+  SizeSum rest{.number = sum->number};
+  for (const std::string& term : sum->names) {
+    if (!input_names_.contains(term)) return std::nullopt;
+    const auto bound = bound_.find(term);
+    if (bound == bound_.end()) {
+      rest.names.push_back(term);
+    } else {
+      rest.number += bound->second;
+    }
+  }
+  return rest;
+}
+
+SymbolicSize OnnxGraph::SizeOf(const SizeSum& sum) {
+  SymbolicSize size = sum.number;
+  for (const std::string& name : sum.names) {
+    const auto given = options_.dims.find(name);
+    size += sizes_.Named(name, given == options_.dims.end() ? SizeRange{.low = least_size_} : given->second);
+  }
+  return size;
 }
 
 bool OnnxGraph::HasDynamicSizes() const {

@@ -139,7 +139,10 @@ void SizeTable::FoundIn(const Var& param) {
   const std::vector<Dim>& shape = AsTensorType(param->checked_type())->shape();
   for (size_t i = 0; i < shape.size(); ++i) {
     if (!shape[i].is_any()) continue;
-    Origin& origin = origins_.at(shape[i].symbolic()->terms()[0].factors[0].get());
+    const SymbolicSize size = *shape[i].symbolic();
+    const bool is_symbol = size.terms().size() == 1 && size.constant() == 0;
+    if (!is_symbol) continue;  // a sum of symbols that are found elsewhere
+    Origin& origin = origins_.at(size.terms()[0].factors[0].get());
     if (origin.value != nullptr) continue;
     origin.value = param;
     origin.dim = static_cast<int>(i);

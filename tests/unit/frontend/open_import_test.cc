@@ -154,6 +154,36 @@ TEST(OpenImportTest, SizesOfOneFormulaForAllButNone) {
   EXPECT_EQ(dimensions.ranges().at("H").low, 1) << "runs without rows must be refused";
 }
 
+/// Imports a model of x [past], z [next], and a mask for all of them, as decoders have it.
+IRModule ImportMasked(const std::string& sum, const std::map<std::string, SizeRange>& dims = {}) {
+  OpenModel model;
+  model.SymbolicInput("mask", TensorProto::FLOAT, {sum});
+  model.SymbolicInput("x", TensorProto::FLOAT, {"past"});
+  model.SymbolicInput("z", TensorProto::FLOAT, {"next"});
+  SetInt(model.Node("Concat", {"x", "z"}, {"all"}), "axis", 0);
+  model.Node("Mul", {"all", "mask"}, {"y"});
+  ImportOptions options;
+  options.dims = dims;
+  return ImportOnnx(model.Write(), options);
+}
+
+Dim MaskLength(const IRModule& module) { return AsTensorType(module.main()->params()[0]->checked_type())->shape()[0]; }
+
+TEST(OpenImportTest, ADimensionThatIsTheSumOfOthersByItsName) {
+  const IRModule module = ImportMasked("past + next");
+  EXPECT_EQ(MaskLength(module).symbolic()->ToString(), "past + next");
+  const Dim result = AsTensorType(module.main()->body()->checked_type())->shape()[0];
+  EXPECT_TRUE(MaskLength(module).IsSame(result)) << "else a run could broadcast the mask";
+  EXPECT_EQ(MaskLength(ImportMasked("past+next", {{"past", {5, 5}}})).symbolic()->ToString(), "next + 5");
+  EXPECT_EQ(MaskLength(ImportMasked("past + next", {{"past", {5, 5}}, {"next", {2, 2}}})).size(), 7);
+}
+
+TEST(OpenImportTest, ASumOfWhatNoDimensionIsCalledIsANameLikeAnyOther) {
+  for (const char* name : {"past + others", "past + 2*next", "1 + 2", "+"}) {
+    EXPECT_EQ(MaskLength(ImportMasked(name)).symbolic()->terms().size(), 1u) << name;
+  }
+}
+
 TEST(OpenImportTest, NoMoreThanALength) {
   OpenModel model;
   model.X({"1", "W"}).List("zero", {0}).List("most", {64}).List("axis", {1});

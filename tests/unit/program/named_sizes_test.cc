@@ -39,6 +39,33 @@ TEST(NamedSizesTest, CombineInAllWays) {
   EXPECT_EQ(all[3].shapes, (std::vector<Shape>{{8, 5}, {8, 4}}));
 }
 
+TEST(NamedSizesTest, SumsFollowFromTheirTerms) {
+  const IRModule module = Module(
+      "def @main(%m: Tensor[(?), float32], %x: Tensor[(?), float32], %y: Tensor[(?), float32]) { (%m, %x, %y) }");
+  Attrs attrs = module.main()->attrs();
+  const NamedDimensions named({{"past + next + 1"}, {"past"}, {"next"}}, {}, {"m", "x", "y"});
+  named.AddTo(attrs);
+  const Function main = MakeFunction(module.main()->params(), module.main()->body(), nullptr, attrs);
+  const std::vector<NamedSizes> all = CombineSizes(main, {{"past", {8, 4}}, {"next", {1}}});
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].text, "next=1 past=4");
+  EXPECT_EQ(all[0].shapes, (std::vector<Shape>{{6}, {4}, {1}}));
+  ExpectError(
+      [&] {
+        CombineSizes(main, {{"past", {8}}, {"next", {1}}, {"past + next + 1", {10}}});
+      },
+      ErrorCategory::kInput, "the model has no dynamic dimension 'past + next + 1'");
+
+  const auto values = [](int64_t mask) {
+    return std::vector<Value>{Tensor::Zeros({mask}, kFloat32), Tensor::Zeros({4}, kFloat32),
+                              Tensor::Zeros({2}, kFloat32)};
+  };
+  EXPECT_TRUE(named.Check(values(7)).ok());
+  ASSERT_FALSE(named.Check(values(6)).ok());
+  EXPECT_EQ(named.Check(values(6)).reason().text,
+            "inputs differ: 'past + next + 1' is 6 in 'm', its terms add up to 7");
+}
+
 TEST(NamedSizesTest, EveryOpenDimensionNeedsASize) {
   const auto refuse = [](const Sizes& sizes, const std::string& text) {
     ExpectError([&] { CombineSizes(Named(), sizes); }, ErrorCategory::kInput, text);
