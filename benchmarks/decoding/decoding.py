@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """decoding.py: times a text model that decodes token by token, beside other engines with the same weights.
 
-    .venv/bin/python benchmarks/decoding.py [--bits 4] [--layers 24] [--threads 1] [--prompt 128] [--tokens 64] [--rounds 3]
-                                            [--out FILE]
+    .venv/bin/python benchmarks/decoding/decoding.py [--bits 4] [--layers 24] [--threads 1] [--prompt 128] [--tokens 64]
+                                                     [--rounds 3] [--out FILE]
 
 The model is that of tools/models/decoder.py, with a buffer for 2048 tokens. Collage compiles plans for the prompt and for single
 tokens, with data as floats and, for packed weights, rounded to 8 bits (`--precision any --max-error 0.1`). ONNX Runtime writes
@@ -25,9 +25,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from decoding_peers import FORMATS, ROOM, prompt_of, run_genai, run_llama_cpp, write_gguf
+from peers import FORMATS, ROOM, prompt_of, run_genai, run_llama_cpp, write_gguf
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 HEADER = (
     "| weights | program | threads | prompt tokens/s | token | tokens/s | to the fastest other | of what memory gives |\n"
     "| --- | --- | --- | --- | --- | --- | --- | --- |"

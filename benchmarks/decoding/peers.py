@@ -1,4 +1,4 @@
-"""decoding_peers.py: decoding.py's model in the programs that decoders are run by, each timed by its own loop.
+"""peers.py: decoding.py's model in the programs that decoders are run by, each timed by its own loop.
 
     ONNX Runtime GenAI   the same file, with keys and values in one buffer
     llama.cpp            the same weights as GGUF: blocks of 32 in 4 or 8 bits are Q4_0 and Q8_0, to the bit
