@@ -15,7 +15,6 @@
 namespace collage::vm {
 namespace {
 
-constexpr int64_t kAlignment = 64;
 /// Values that are kept, at most: masks and tables made of sizes.
 constexpr size_t kMostKnownBytes = size_t{16} << 20;
 
@@ -335,7 +334,8 @@ class ReplayPlanner {
       if (root.where != Root::kArena) continue;
       const std::optional<size_t> bytes = CheckedBytes(root.shape, root.dtype);
       if (!bytes) throw CannotPlan();
-      const int64_t rounded = (static_cast<int64_t>(*bytes) / kAlignment + 1) * kAlignment;
+      constexpr size_t kAligned = TensorPool::kAlignment;
+      const auto rounded = static_cast<int64_t>((*bytes / kAligned + 1) * kAligned);
       ranges.push_back({rounded, first[i], last[i]});
       in_arena.push_back(i);
     }

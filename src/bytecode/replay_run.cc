@@ -8,11 +8,6 @@
 #include "runtime/plan/in_place.h"
 
 namespace collage::vm {
-namespace {
-
-constexpr uintptr_t kAlignment = 64;
-
-}  // namespace
 
 void* Replay::Address(int root, const std::vector<Value>& args, std::byte* arena) const {
   const Root& of = roots_[static_cast<size_t>(root)];
@@ -46,7 +41,7 @@ void Replay::TakeResults(const std::vector<Value>& args, TensorPool& pool, std::
       const Tensor& given = destinations[static_cast<size_t>(root.destination)];
       const bool fits = given.defined() && given.dtype() == root.dtype &&
                         given.num_elements() == NumElements(root.shape) &&
-                        reinterpret_cast<uintptr_t>(given.raw()) % kAlignment == 0;
+                        reinterpret_cast<uintptr_t>(given.raw()) % TensorPool::kAlignment == 0;
       // No argument lies there, but the one that it may replace.
       const auto stands_against = [&](size_t i) {
         const Tensor& argument = args[i].tensor();

@@ -10,7 +10,6 @@
 namespace collage::vm {
 namespace {
 
-constexpr size_t kAlignment = 64;
 /// Size up to which the system's allocator needs no pages from the kernel.
 constexpr size_t kSmall = size_t{64} << 10;
 /// Blocks that wait for their next use, at most.

@@ -1,6 +1,7 @@
 // tensor_pool.h: memory of results that is used again, since the system clears what it gives.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "collage/runtime/tensor.h"
@@ -11,6 +12,8 @@ namespace collage::vm {
 /// not thread-safe.
 class TensorPool {
  public:
+  static constexpr size_t kAlignment = 64;  ///< its memory begins at multiples of it
+
   TensorPool();
 
   /// Uninitialised elements.

@@ -11,4 +11,9 @@ inline bool IsListOfRun(const NodeContext& node, size_t i) {
          node.IsStatic(node.Input(i));
 }
 
+/// Whether input `i` has its numbers only in a run: they are computed of sizes, or a list of the run.
+inline bool IsOfRun(const NodeContext& node, size_t i) {
+  return (!node.IsConstant(i) && node.IsComputedFromSizes(i)) || IsListOfRun(node, i);
+}
+
 }  // namespace collage

@@ -38,27 +38,19 @@ void EmitData(PartitionState& state, const Expr& data, const Buffer& output, boo
                 !state.options.is_for_gpu();
   if (!may_replace || NumElements(output.shape) == 0) return EmitPointwise(state, data, output);
   state.in_place.push_back({from->ref.index, output.ref.index});
-  const int64_t count = NumElements(output.shape), chunk = state.target.chunk;
   const auto in_a_row = [&](Buffer buffer) {
-    buffer.shape = {count};
+    buffer.shape = {NumElements(output.shape)};
     buffer.strides = {1};
     return buffer;
   };
   const Buffer source = in_a_row(*from), target = in_a_row(output);
-  const std::string name = state.NextStageName();
-  e.Function(name, [&](const I64& begin, const I64& end) {
+  const auto is_apart = [&](const Indices&) {
     const Indices first{e.Zero()};
-    const I1 is_apart{
+    return I1{
         e.Def(fmt::format("llvm.icmp \"ne\" {}, {} : !llvm.ptr", e.Address(source, first), e.Address(target, first)))};
-    e.If(is_apart, [&] {
-      const I64 last = e.IntOp("minsi", e.MulInt(end, chunk), e.Int(count));
-      e.ForLanesBetween(e.MulInt(begin, chunk), last, [&](const I64& at) {
-        const Indices lanes{{at, 1, {}, e.lanes()}};
-        e.Store(target, lanes, e.Load(source, lanes));
-      });
-    });
-  });
-  e.Call(name, (count + chunk - 1) / chunk, state.IsParallel(static_cast<double>(count) * 4));
+  };
+  EmitElements(
+      state, target, [&](const Indices& at) { return e.Load(source, at); }, is_apart);
 }
 
 }  // namespace

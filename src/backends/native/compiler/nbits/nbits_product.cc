@@ -4,6 +4,7 @@
 #include "backends/native/compiler/nbits/nbits_product.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "backends/native/compiler/contraction/int8_dot.h"
 #include "backends/native/compiler/nbits/nbits_data.h"
@@ -68,8 +69,11 @@ class NBitsTile {
     const I64 begin = e_.MulInt(block, words);
     Vectors sums = Starts(block);
     const auto add = [&](const I64& word, Vectors so_far) {
-      if (is_bytes() && !state_.target.has_byte_products) return AddPairs(word, turn, std::move(so_far));
-      for (int64_t i = 0; i < turn; ++i) so_far = AddWord(e_.Plus(word, i), so_far);
+      pairs_.assign(so_far.size(), Vector());
+      for (int64_t i = 0; i < turn; ++i) so_far = AddWord(e_.Plus(word, i), std::move(so_far));
+      for (size_t at = 0; at < so_far.size(); ++at) {
+        if (!pairs_[at].is_none()) so_far[at] = Widened(pairs_[at], so_far[at]);
+      }
       return so_far;
     };
     if (turn == words) {
@@ -111,11 +115,11 @@ class NBitsTile {
     return e_.Def(fmt::format("vector.broadcast {} : {} to {}", one, element, type));
   }
 
-  Vectors AddWord(const I64& word, const Vectors& sums) {
+  Vectors AddWord(const I64& word, Vectors sums) {
     Vectors words;
     for (int v = 0; v < weights_.vectors(); ++v) words.push_back(weights_.Words(panel_, word, v));
     const I64 k = e_.MulInt(word, weights_.per_word());
-    return is_bytes() ? AddBytes(words, k, sums) : AddFloats(words, k, sums);
+    return is_bytes() ? AddBytes(words, k, std::move(sums)) : AddFloats(words, k, std::move(sums));
   }
 
   Vectors AddFloats(const Vectors& words, const I64& k, Vectors sums) {
@@ -144,41 +148,21 @@ class NBitsTile {
       for (int64_t t = 0; t < count_; ++t) {
         const Vector data{Broadcast(bytes_->bytes, t, e_.Plus(k, group * kBytes), "i32", SumType())};
         for (size_t v = 0; v < vectors; ++v) {
-          Vector& sum = sums[static_cast<size_t>(t) * vectors + v];
-          sum = AddIntegerProducts(e_, DotKind::kBytes, /*has_vnni=*/true, numbers[v], data, sum);
+          const size_t at = static_cast<size_t>(t) * vectors + v;
+          AddProducts(numbers[v], data, pairs_[at], sums[at]);
         }
       }
     }
     return sums;
   }
 
-  /// Sums of bytes by instructions that add two products in 16 bits. So few words of numbers
-  /// of up to 4 bits are added up in 16 bits, too.
-  Vectors AddPairs(const I64& word, int64_t count, Vectors sums) {
-    constexpr int64_t kBytes = 4;  // of a word
-    const auto vectors = static_cast<size_t>(weights_.vectors());
-    Vectors pairs(sums.size());
-    for (int64_t i = 0; i < count; ++i) {
-      Vectors words;
-      for (int v = 0; v < weights_.vectors(); ++v) words.push_back(weights_.Words(panel_, e_.Plus(word, i), v));
-      const I64 k = e_.MulInt(e_.Plus(word, i), weights_.per_word());
-      for (int64_t group = 0; group < weights_.per_word() / kBytes; ++group) {
-        for (int64_t t = 0; t < count_; ++t) {
-          const Vector data{Broadcast(bytes_->bytes, t, e_.Plus(k, group * kBytes), "i32", SumType())};
-          for (size_t v = 0; v < vectors; ++v) {
-            const size_t at = static_cast<size_t>(t) * vectors + v;
-            AddPair(weights_.Bytes(words[v], group), data, pairs[at], sums[at]);
-          }
-        }
-      }
+  /// Adds products of bytes to `sum`. Instructions that add two of them in 16 bits add those of numbers of up to 4 bits
+  /// to `pairs`, which hold the few words that are taken at once.
+  void AddProducts(const Vector& numbers, const Vector& data, Vector& pairs, Vector& sum) {
+    if (state_.target.has_byte_products) {
+      sum = AddIntegerProducts(e_, DotKind::kBytes, /*has_vnni=*/true, numbers, data, sum);
+      return;
     }
-    for (size_t at = 0; at < sums.size(); ++at) {
-      if (!pairs[at].is_none()) sums[at] = Widened(pairs[at], sums[at]);
-    }
-    return sums;
-  }
-
-  void AddPair(const Vector& numbers, const Vector& data, Vector& pairs, Vector& sum) {
     if (weights_.byte_offset() != 0) {  // two products fill 16 bits
       const auto [sizes, turned] = SignsMoved(e_, numbers, data);
       sum = Widened(BytePairs(e_, sizes, turned), sum);
@@ -250,6 +234,7 @@ class NBitsTile {
   I64 row_, panel_;
   int64_t count_ = 0;
   Vectors zeros_;
+  Vectors pairs_;  ///< for each sum, its products that are still in 16 bits
 };
 
 /// A product in panels that are written out as floats, for any number of rows.

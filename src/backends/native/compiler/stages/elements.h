@@ -12,7 +12,7 @@ using ElementFn = std::function<Value(const Indices& at)>;
 
 /// Fills `buffer` with an expression computed in place.
 void EmitPointwise(PartitionState& state, const Expr& expr, const Buffer& buffer);
-/// Whether elements at a place are read by anybody; lanes are not in its indices.
+/// Whether elements at a place are to be written; lanes are not in its indices.
 using ElementGuard = std::function<I1(const Indices& at)>;
 
 /// Fills `buffer` with `value(indices)`, where `guard`, if there is one, holds: it may depend on dimensions of known
