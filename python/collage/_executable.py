@@ -207,9 +207,12 @@ class Executable:
 
 
 def random_input(port: Port, random: np.random.Generator) -> npt.NDArray[Any]:
-    """An array that fits an input: floats in [-1, 1), integers and bools 0 or 1. Its sizes must be known."""
+    """An array that fits an input: floats in [-1, 1), integers and bools 0 or 1, strings that are empty. Its sizes must be
+    known."""
     if -1 in port.shape:
         raise InputError(f"input '{port.name}' is of dynamic shape {port.shape}", hint="give arrays")
+    if port.dtype == "string":
+        return np.full(port.shape, "", dtype=object)
     array = empty(port.shape, port.dtype)
     is_float = port.dtype.startswith(("float", "bfloat"))
     array[...] = random.uniform(-1, 1, port.shape) if is_float else random.integers(0, 2, port.shape)

@@ -67,7 +67,8 @@ class Program {
 };
 
 /// A row as Model has it; dynamic sizes are -1, with their names beside them.
-nb::dict PortOf(const std::string& name, const TensorTypeNode& type, const std::vector<std::string>& dims) {
+nb::dict PortOf(const std::string& name, const TensorTypeNode& type, bool is_text,
+                const std::vector<std::string>& dims) {
   nb::list shape, names;
   for (size_t axis = 0; axis < type.shape().size(); ++axis) {
     const Dim& dim = type.shape()[axis];
@@ -77,7 +78,7 @@ nb::dict PortOf(const std::string& name, const TensorTypeNode& type, const std::
   nb::dict row;
   row["name"] = name;
   row["shape"] = nb::tuple(shape);
-  row["dtype"] = type.dtype().ToString();
+  row["dtype"] = is_text ? "string" : type.dtype().ToString();
   row["dimension_names"] = nb::tuple(names);
   return row;
 }
@@ -88,7 +89,7 @@ nb::list InputsOf(const Program& self) {
   for (size_t i = 0; i < main.params.size(); ++i) {
     const std::vector<std::string> dims =
         i < main.dimensions.names().size() ? main.dimensions.names()[i] : std::vector<std::string>();
-    rows.append(PortOf(main.param_names[i], *AsTensorType(main.params[i]), dims));
+    rows.append(PortOf(main.param_names[i], *AsTensorType(main.params[i]), main.strings.IsParam(i), dims));
   }
   return rows;
 }
@@ -97,20 +98,25 @@ nb::list OutputsOf(const Program& self) {
   const std::vector<std::string> names = self.executable().ResultNames("main");
   const std::vector<Type> types = FlattenTensorTypes(self.main().result);
   nb::list rows;
-  for (size_t i = 0; i < types.size(); ++i) rows.append(PortOf(names[i], *AsTensorType(types[i]), {}));
+  for (size_t i = 0; i < types.size(); ++i)
+    rows.append(PortOf(names[i], *AsTensorType(types[i]), self.main().strings.IsResult(i), {}));
   return rows;
 }
 
 nb::list RunProgram(Program& self, const nb::list& arrays) {
+  const StringTensors& strings = self.main().strings;
+  StringNumbers numbers(&strings.known());
   std::vector<Value> inputs;
-  for (nb::handle array : arrays) inputs.emplace_back(TensorFrom(array));
+  for (size_t i = 0; i < arrays.size(); ++i)
+    inputs.emplace_back(strings.IsParam(i) ? NumbersFrom(arrays[i], numbers) : TensorFrom(arrays[i]));
   std::vector<Tensor> outputs;
   {
     nb::gil_scoped_release release;
     outputs = self.Run(std::move(inputs));
   }
   nb::list results;
-  for (const Tensor& output : outputs) results.append(ToNumpy(output, /*writable=*/true));
+  for (size_t i = 0; i < outputs.size(); ++i)
+    results.append(strings.IsResult(i) ? TextsOf(outputs[i], numbers) : ToNumpy(outputs[i], /*writable=*/true));
   return results;
 }
 

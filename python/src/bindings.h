@@ -5,6 +5,7 @@
 
 #include "collage/runtime/executable.h"
 #include "collage/runtime/tensor.h"
+#include "collage/support/string_numbers.h"
 
 namespace collage::python {
 
@@ -26,6 +27,10 @@ void BindToolchain(nanobind::module_& m);  // bind_toolchain.cc
 Tensor TensorFrom(nanobind::handle array);
 /// A NumPy array over the tensor's memory, which it keeps alive. bfloat16 needs the package ml_dtypes.
 nanobind::object ToNumpy(const Tensor& tensor, bool writable);
+/// The numbers of an array or list of strings. Throws kInput for other elements.
+Tensor NumbersFrom(nanobind::handle array, StringNumbers& numbers);
+/// The strings of these numbers, as an array of Python's.
+nanobind::object TextsOf(const Tensor& tensor, const StringNumbers& numbers);
 /// The kernels of a plan, each a dictionary.
 nanobind::list PartitionRows(const ExecutionPlan& plan);
 

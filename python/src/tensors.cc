@@ -1,6 +1,8 @@
 // tensors.cc: arrays of Python as tensors and back, by DLPack and the buffer protocol.
 #include <fmt/format.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "bindings.h"
 #include "casters.h"
@@ -78,6 +80,34 @@ Tensor TensorFrom(nb::handle source) {
   });
   if (view.data() == nullptr) return Tensor::Empty(std::move(shape), dtype);  // no elements
   return Tensor::View(std::move(shape), dtype, const_cast<void*>(view.data()), std::move(owner));
+}
+
+Tensor NumbersFrom(nb::handle source, StringNumbers& numbers) {
+  const nb::object array = nb::module_::import_("numpy").attr("asarray")(source);
+  const Tensor tensor = Tensor::Empty(nb::cast<std::vector<int64_t>>(array.attr("shape")), kInt64);
+  int64_t next = 0;
+  for (nb::handle element : nb::list(array.attr("ravel")().attr("tolist")())) {
+    const bool is_bytes = nb::isinstance<nb::bytes>(element);
+    if (!is_bytes && !nb::isinstance<nb::str>(element)) {
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("an array of strings is wanted, '{}' is one of dtype '{}'",
+                              nb::cast<std::string>(source.type().attr("__name__")), DTypeName(array)));
+    }
+    const nb::object text = is_bytes ? element.attr("decode")("utf-8", "replace") : nb::borrow(element);
+    tensor.data<int64_t>()[next++] = numbers.Add(nb::cast<std::string>(text));
+  }
+  return tensor;
+}
+
+nb::object TextsOf(const Tensor& tensor, const StringNumbers& numbers) {
+  nb::list texts;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    const std::string& text = numbers.TextOf(tensor.data<int64_t>()[i]);
+    texts.append(nb::bytes(text.data(), text.size()).attr("decode")("utf-8", "replace"));
+  }
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  const nb::object array = numpy.attr("array")(texts, numpy.attr("object_"));
+  return array.attr("reshape")(nb::cast(tensor.shape()));
 }
 
 nb::object ToNumpy(const Tensor& tensor, bool writable) {

@@ -11,6 +11,7 @@
 #include "collage/ir/module.h"
 #include "collage/ir/named_dimensions.h"
 #include "collage/ir/op.h"
+#include "collage/ir/strings.h"
 #include "collage/ir/value.h"
 #include "collage/runtime/executable.h"
 #include "collage/runtime/tensor.h"
@@ -64,6 +65,7 @@ struct VmFunction {
   std::vector<Type> params;
   std::vector<std::string> param_names;  ///< set for global functions
   NamedDimensions dimensions;            ///< set for global functions
+  StringTensors strings;                 ///< set for global functions
   /// Result type of a global function that returns a tensor or a tuple of tensors; null for others.
   Type result;
   std::vector<std::string> result_names;  ///< names of the result's tensors, if the function has them

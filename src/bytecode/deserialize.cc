@@ -315,6 +315,7 @@ void SetSignature(const Function& signature, VmFunction& function) {
   function.result_names = NamesIn(signature->attrs(), kResultNames);
   function.param_names = NamesIn(signature->attrs(), kParameterNames);
   function.dimensions = NamedDimensions(signature->attrs(), function.param_names);
+  function.strings = StringTensors(signature->attrs());
   function.specialises = signature->attrs().StringOr(kAttrSpecialises, "");
   for (const Var& param : signature->params()) function.params.push_back(param->type_annotation());
 }

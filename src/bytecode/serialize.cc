@@ -203,6 +203,7 @@ std::string Signatures(const Program& program) {
     const VmFunction& function = program.functions[i];
     Attrs attrs;
     function.dimensions.AddTo(attrs);
+    function.strings.AddTo(attrs);
     const auto set = [&attrs](const char* name, const std::vector<std::string>& names) {
       if (!names.empty()) attrs.Set(name, AttrValue::List(names.begin(), names.end()));
     };
@@ -288,10 +289,25 @@ std::string Executable::Serialize() const {
   return ReadFile(folder / "program.clg");
 }
 
+namespace {
+
+/// Null where the program has no such function.
+const VmFunction* FindGlobal(const Program& program, std::string_view function) {
+  const auto found = std::ranges::find(program.globals, function);
+  if (found == program.globals.end()) return nullptr;
+  return &program.functions[static_cast<size_t>(found - program.globals.begin())];
+}
+
+}  // namespace
+
 NamedDimensions Executable::Dimensions(std::string_view function) const {
-  const auto found = std::ranges::find(program_->globals, function);
-  if (found == program_->globals.end()) return {};
-  return program_->functions[static_cast<size_t>(found - program_->globals.begin())].dimensions;
+  const VmFunction* found = FindGlobal(*program_, function);
+  return found == nullptr ? NamedDimensions() : found->dimensions;
+}
+
+StringTensors Executable::Strings(std::string_view function) const {
+  const VmFunction* found = FindGlobal(*program_, function);
+  return found == nullptr ? StringTensors() : found->strings;
 }
 
 std::vector<Var> Executable::Parameters(std::string_view function) const {

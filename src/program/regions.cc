@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "collage/ir/infer_type.h"
+#include "collage/ir/strings.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
@@ -188,7 +189,7 @@ bool IsDynamicFusion(const FunctionNode& function) {
 bool IsProgram(const IRModule& module) {
   int num_functions = 0;
   for (const auto& [_, function] : module.functions()) num_functions += IsPartition(function) ? 0 : 1;
-  if (num_functions > 1) return true;
+  if (num_functions > 1 || !StringTensors(module.main()->attrs()).empty()) return true;
   bool is_program = !IsStaticTensors(module.main()->body()->checked_type());
   PostOrder(module.main()->body(), [&](const Expr& expr) {
     switch (expr->kind()) {

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "collage/support/error.h"
 #include "support/file.h"
@@ -80,7 +82,71 @@ Shape ParseShape(std::string_view text, const std::filesystem::path& path) {
   return shape;
 }
 
-Tensor ParseNpy(std::string_view bytes, const std::filesystem::path& path) {
+/// A character of 32 bits as UTF-8.
+void AppendUtf8(uint64_t character, std::string& text) {
+  const auto add = [&](uint64_t bits) { text += static_cast<char>(bits); };
+  const auto add_rest = [&](int parts) {
+    while (parts-- > 0) add(0x80 | (character >> (6 * parts) & 0x3f));
+  };
+  if (character < 0x80) return add(character);
+  const int parts = character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
+  constexpr uint64_t kFirst[] = {0, 0xc0, 0xe0, 0xf0};
+  add(kFirst[parts] | character >> (6 * parts));
+  add_rest(parts);
+}
+
+/// The characters of UTF-8; bytes that are none stand for themselves.
+std::vector<uint64_t> CharactersOf(std::string_view text) {
+  std::vector<uint64_t> characters;
+  for (size_t at = 0; at < text.size();) {
+    const auto first = static_cast<unsigned char>(text[at++]);
+    const int parts = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : 0;
+    uint64_t character = parts == 0 ? first : first & (0x3f >> parts);
+    size_t next = at;
+    for (int i = 0; i < parts && next < text.size(); ++i) character = character << 6 | (text[next++] & 0x3f);
+    const bool is_whole = next == at + static_cast<size_t>(parts);
+    characters.push_back(is_whole ? character : first);
+    if (is_whole) at = next;
+  }
+  return characters;
+}
+
+/// Elements of `width` characters of 4 bytes, or of 1, filled up with zeros.
+Tensor ParseTexts(std::string_view data, Shape shape, size_t width, size_t bytes, StringNumbers& strings) {
+  Tensor numbers = Tensor::Empty(std::move(shape), kInt64);
+  for (int64_t i = 0; i < numbers.num_elements(); ++i) {
+    std::string text;
+    size_t length = 0;
+    for (size_t k = 0; k < width; ++k) {
+      const uint64_t character = LittleEndian(data, (static_cast<size_t>(i) * width + k) * bytes, bytes);
+      bytes == 1 ? text.push_back(static_cast<char>(character)) : AppendUtf8(character, text);
+      if (character != 0) length = text.size();
+    }
+    text.resize(length);
+    numbers.data<int64_t>()[i] = strings.Add(text);
+  }
+  return numbers;
+}
+
+/// The strings that NumPy's "<U5" and "|S5" are; nothing for other types. `strings` may be null.
+std::optional<StoredArray> ParseTextArray(std::string_view descriptor, const Shape& shape, std::string_view data,
+                                          StringNumbers* strings, const std::filesystem::path& path) {
+  const bool is_wide = descriptor.starts_with("<U");
+  if (!is_wide && !descriptor.starts_with("|S")) return std::nullopt;
+  if (strings == nullptr) Malformed("an array of strings, where numbers are wanted", path);
+  size_t width = 0;
+  const auto [end, code] = std::from_chars(descriptor.data() + 2, descriptor.data() + descriptor.size(), width);
+  const size_t bytes = is_wide ? 4 : 1;
+  const std::optional<size_t> elements = CheckedBytes(shape, kUInt8);
+  const bool is_empty = elements == 0 || width == 0;
+  const bool fits = code == std::errc() && elements &&
+                    (is_empty ? data.empty() : width <= data.size() && *elements * width * bytes == data.size());
+  if (!fits) Malformed("the NumPy array's shape does not fit its size", path);
+  return StoredArray{ParseTexts(data, shape, width, bytes, *strings), true};
+}
+
+/// `strings` may be null: then there may be none.
+StoredArray ParseNpy(std::string_view bytes, StringNumbers* strings, const std::filesystem::path& path) {
   if (bytes.size() < 10 || bytes.substr(0, 6) != "\x93NUMPY") Malformed("not a NumPy array: wrong magic", path);
   const size_t length_bytes = bytes[6] == 1 ? 2 : 4;
   if (bytes.size() < 8 + length_bytes) Malformed("the NumPy array is truncated", path);
@@ -95,13 +161,26 @@ Tensor ParseNpy(std::string_view bytes, const std::filesystem::path& path) {
   for (const Descriptor& known : kDescriptors) {
     if (known.text == descriptor) dtype = known.dtype;
   }
-  if (!dtype) Malformed(fmt::format("NumPy dtype '{}' is not supported", descriptor), path);
   Shape shape = ParseShape(HeaderField(header, "shape", '(', ')', path), path);
   const std::string_view data = bytes.substr(8 + length_bytes + length);
+  if (const auto texts = ParseTextArray(descriptor, shape, data, strings, path)) return *texts;
+  if (!dtype) Malformed(fmt::format("NumPy dtype '{}' is not supported", descriptor), path);
   if (CheckedBytes(shape, *dtype) != data.size()) Malformed("the NumPy array's shape does not fit its size", path);
   Tensor tensor = Tensor::Empty(std::move(shape), *dtype);
   std::memcpy(tensor.raw(), data.data(), data.size());
-  return tensor;
+  return {tensor};
+}
+
+/// A .npy of `data`.
+std::string WithHeader(std::string_view descriptor, const Shape& shape, std::string_view data) {
+  std::string dims;
+  for (int64_t size : shape) dims += fmt::format("{}, ", size);
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descriptor, dims);
+  header.append(63 - (10 + header.size()) % 64, ' ');
+  header += '\n';
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  bytes += ToLittleEndian(header.size(), 2) + header;
+  return bytes.append(data);
 }
 
 std::string ToNpy(const Tensor& tensor) {
@@ -110,15 +189,23 @@ std::string ToNpy(const Tensor& tensor) {
     if (descriptor.empty() && known.dtype == tensor.dtype()) descriptor = known.text;
   }
   COLLAGE_CHECK(!descriptor.empty()) << "no NumPy dtype for " << tensor.dtype().ToString();
-  std::string dims;
-  for (int64_t size : tensor.shape()) dims += fmt::format("{}, ", size);
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descriptor, dims);
-  header.append(63 - (10 + header.size()) % 64, ' ');
-  header += '\n';
-  std::string bytes("\x93NUMPY\x01\x00", 8);
-  bytes += ToLittleEndian(header.size(), 2) + header;
-  bytes.append(tensor.data<char>(), tensor.size_bytes());
-  return bytes;
+  return WithHeader(descriptor, tensor.shape(), {tensor.data<char>(), tensor.size_bytes()});
+}
+
+/// The strings whose numbers a tensor holds.
+std::string ToNpy(const Tensor& numbers, const StringNumbers& strings) {
+  std::vector<std::vector<uint64_t>> texts;
+  size_t width = 1;  // as NumPy has it for empty strings
+  for (int64_t i = 0; i < numbers.num_elements(); ++i) {
+    texts.push_back(CharactersOf(strings.TextOf(numbers.data<int64_t>()[i])));
+    width = std::max(width, texts.back().size());
+  }
+  std::string data;
+  for (std::vector<uint64_t>& text : texts) {
+    text.resize(width);
+    for (uint64_t character : text) data += ToLittleEndian(character, 4);
+  }
+  return WithHeader(fmt::format("<U{}", width), numbers.shape(), data);
 }
 
 constexpr size_t kLargestRatio = 1032;  // of deflate: 258 bytes from two bits
@@ -151,8 +238,46 @@ std::optional<uint64_t> ReadVarint(std::string_view bytes, size_t& at) {
   return std::nullopt;
 }
 
-Tensor ParseTensorProto(std::string_view bytes, const std::filesystem::path& path) {
+/// A tensor of strings, one for each element. `strings` may be null: then there may be none.
+StoredArray TextTensor(const Shape& shape, const std::vector<std::string_view>& texts, StringNumbers* strings,
+                       const std::filesystem::path& path) {
+  if (strings == nullptr) Malformed("a tensor of strings, where numbers are wanted", path);
+  if (CheckedBytes(shape, kUInt8) != texts.size()) Malformed("an ONNX tensor without a string for each element", path);
+  const Tensor numbers = Tensor::Empty(shape, kInt64);
+  for (size_t i = 0; i < texts.size(); ++i) numbers.data<int64_t>()[i] = strings->Add(texts[i]);
+  return {numbers, true};
+}
+
+/// A tensor of the type that has this number of ONNX.
+Tensor NumberTensor(const Shape& shape, uint64_t type, std::string_view raw, const std::filesystem::path& path) {
+  constexpr std::pair<uint64_t, DataType> kTypes[] = {{1, kFloat32},
+                                                      {2, kUInt8},
+                                                      {3, kInt8},
+                                                      {4, DataType::UInt(16)},
+                                                      {5, DataType::Int(16)},
+                                                      {6, kInt32},
+                                                      {7, kInt64},
+                                                      {9, kBool},
+                                                      {10, kFloat16},
+                                                      {11, kFloat64},
+                                                      {12, DataType::UInt(32)},
+                                                      {13, DataType::UInt(64)},
+                                                      {16, kBFloat16}};
+  for (const auto& [number, dtype] : kTypes) {
+    if (number != type) continue;
+    if (CheckedBytes(shape, dtype) != raw.size()) Malformed("an ONNX tensor without raw data of its size", path);
+    const Tensor tensor = Tensor::Empty(shape, dtype);
+    std::memcpy(tensor.raw(), raw.data(), raw.size());
+    return tensor;
+  }
+  Malformed(fmt::format("not an ONNX tensor of a supported type ({})", type), path);
+}
+
+/// `strings` may be null: then there may be none.
+StoredArray ParseTensorProto(std::string_view bytes, StringNumbers* strings, const std::filesystem::path& path) {
+  constexpr uint64_t kTexts = 8;
   Shape shape;
+  std::vector<std::string_view> texts;
   uint64_t type = 0;
   std::string_view raw;
   for (size_t at = 0; at < bytes.size();) {
@@ -170,6 +295,7 @@ Tensor ParseTensorProto(std::string_view bytes, const std::filesystem::path& pat
       const std::string_view content = bytes.substr(at, *size);
       at += *size;
       if (field == 9) raw = content;
+      if (field == 6) texts.push_back(content);
       for (size_t i = 0; field == 1 && i < content.size();) {  // packed dims
         const std::optional<uint64_t> value = ReadVarint(content, i);
         if (!value) Malformed("not an ONNX tensor", path);
@@ -179,35 +305,19 @@ Tensor ParseTensorProto(std::string_view bytes, const std::filesystem::path& pat
       Malformed("not an ONNX tensor", path);
     }
   }
-  constexpr std::pair<uint64_t, DataType> kTypes[] = {{1, kFloat32},
-                                                      {2, kUInt8},
-                                                      {3, kInt8},
-                                                      {4, DataType::UInt(16)},
-                                                      {5, DataType::Int(16)},
-                                                      {6, kInt32},
-                                                      {7, kInt64},
-                                                      {9, kBool},
-                                                      {10, kFloat16},
-                                                      {11, kFloat64},
-                                                      {12, DataType::UInt(32)},
-                                                      {13, DataType::UInt(64)},
-                                                      {16, kBFloat16}};
-  for (const auto& [number, dtype] : kTypes) {
-    if (number != type) continue;
-    if (CheckedBytes(shape, dtype) != raw.size()) Malformed("an ONNX tensor without raw data of its size", path);
-    Tensor tensor = Tensor::Empty(shape, dtype);
-    std::memcpy(tensor.raw(), raw.data(), raw.size());
-    return tensor;
-  }
-  Malformed(fmt::format("not an ONNX tensor of a supported type ({})", type), path);
+  return type == kTexts ? TextTensor(shape, texts, strings, path) : StoredArray{NumberTensor(shape, type, raw, path)};
+}
+
+StoredArray ParseArray(const std::filesystem::path& path, StringNumbers* strings) {
+  const std::string bytes = ReadFile(path);
+  return path.extension() == ".pb" ? ParseTensorProto(bytes, strings, path) : ParseNpy(bytes, strings, path);
 }
 
 }  // namespace
 
-Tensor ReadArray(const std::filesystem::path& path) {
-  const std::string bytes = ReadFile(path);
-  return path.extension() == ".pb" ? ParseTensorProto(bytes, path) : ParseNpy(bytes, path);
-}
+Tensor ReadArray(const std::filesystem::path& path) { return ParseArray(path, nullptr).tensor; }
+
+StoredArray ReadArray(const std::filesystem::path& path, StringNumbers& strings) { return ParseArray(path, &strings); }
 
 namespace {
 
@@ -249,9 +359,7 @@ ZipEntry ReadEntry(std::string_view bytes, size_t& at, const std::filesystem::pa
   return entry;
 }
 
-}  // namespace
-
-std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path) {
+StoredArrays ParseNpz(const std::filesystem::path& path, StringNumbers* strings) {
   const std::string file = ReadFile(path);
   const std::string_view bytes = file;
   // The end-of-central-directory record is the last thing in the file, behind it at most a comment.
@@ -259,7 +367,7 @@ std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path) {
   if (end == std::string_view::npos || bytes.size() - end < 22) Malformed("not an .npz archive", path);
   const size_t count = LittleEndian(bytes, end + 10, 2);
   size_t at = LittleEndian(bytes, end + 16, 4);
-  std::map<std::string, Tensor> arrays;
+  StoredArrays arrays;
   for (size_t i = 0; i < count; ++i) {
     ZipEntry entry = ReadEntry(bytes, at, path);
     if (entry.method != 0 && entry.method != 8) {
@@ -271,18 +379,16 @@ std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path) {
       Malformed(fmt::format("the archive is damaged: '{}' has a wrong checksum", entry.name), path);
     }
     if (entry.name.ends_with(".npy")) entry.name.resize(entry.name.size() - 4);
-    arrays[entry.name] = ParseNpy(content, path);
+    arrays[entry.name] = ParseNpy(content, strings, path);
   }
   return arrays;
 }
 
-void WriteArray(const std::filesystem::path& path, const Tensor& array) { WriteWhole(path, ToNpy(array)); }
-
-void WriteNpz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays) {
+void WriteArchive(const std::filesystem::path& path, const StoredArrays& arrays, const StringNumbers& strings) {
   AtomicFile file(path);
   std::string directory;
-  for (const auto& [name, tensor] : arrays) {
-    const std::string content = ToNpy(tensor);
+  for (const auto& [name, array] : arrays) {
+    const std::string content = array.is_text ? ToNpy(array.tensor, strings) : ToNpy(array.tensor);
     const std::string entry_name = name + ".npy";
     const size_t place = file.position();
     if (place + content.size() + directory.size() >= kZipLimit) {
@@ -306,6 +412,28 @@ void WriteNpz(const std::filesystem::path& path, const std::map<std::string, Ten
              ToLittleEndian(arrays.size(), 2) + ToLittleEndian(directory.size(), 4) + ToLittleEndian(begin, 4) +
              std::string(2, '\0'));
   file.Commit();
+}
+
+}  // namespace
+
+std::map<std::string, Tensor> ReadNpz(const std::filesystem::path& path) {
+  std::map<std::string, Tensor> arrays;
+  for (const auto& [name, array] : ParseNpz(path, nullptr)) arrays.emplace(name, array.tensor);
+  return arrays;
+}
+
+StoredArrays ReadNpz(const std::filesystem::path& path, StringNumbers& strings) { return ParseNpz(path, &strings); }
+
+void WriteArray(const std::filesystem::path& path, const Tensor& array) { WriteWhole(path, ToNpy(array)); }
+
+void WriteNpz(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays) {
+  StoredArrays all;
+  for (const auto& [name, tensor] : arrays) all.emplace(name, StoredArray{tensor});
+  WriteArchive(path, all, {});
+}
+
+void WriteNpz(const std::filesystem::path& path, const StoredArrays& arrays, const StringNumbers& strings) {
+  WriteArchive(path, arrays, strings);
 }
 
 }  // namespace collage

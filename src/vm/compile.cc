@@ -47,6 +47,7 @@ class FunctionCompiler {
       result.result_names = ResultNames(function_->attrs());
     }
     result.dimensions = NamedDimensions(function_->attrs(), result.param_names);
+    result.strings = StringTensors(function_->attrs());
     result.specialises = function_->attrs().StringOr(kAttrSpecialises, "");
     const std::vector<Expr>& captures = scopes_->Captures(*function_);
     result.num_captured = static_cast<int>(captures.size());

@@ -16,6 +16,7 @@
 
 #include "collage/ir/module.h"
 #include "collage/ir/named_dimensions.h"
+#include "collage/ir/strings.h"
 #include "collage/ir/value.h"
 #include "collage/runtime/executable.h"
 #include "collage/runtime/tensor.h"
@@ -39,6 +40,9 @@ class Executable {
   std::vector<Var> Parameters(std::string_view function) const;
   /// Names and ranges of the dimensions of these parameters; none of a function that the program has not.
   NamedDimensions Dimensions(std::string_view function) const;
+
+  /// Which of its parameters and results are tensors of strings; none of a function that the program has not.
+  StringTensors Strings(std::string_view function) const;
 
   /// The names of the tensors in the result of a global function, flattened, as the function has them in attribute
   /// `output_names`; others are output_0, output_1, … by their place. Empty where the result is not known to be

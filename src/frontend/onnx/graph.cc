@@ -12,6 +12,7 @@
 #include <set>
 
 #include "collage/ir/infer_type.h"
+#include "collage/ir/strings.h"
 #include "collage/support/error.h"
 #include "frontend/onnx/narrow_types.h"
 #include "frontend/onnx/node_order.h"
@@ -232,9 +233,12 @@ std::vector<OnnxValue> OnnxGraph::ConvertCall(const onnx::FunctionProto& functio
 }
 
 std::vector<OnnxValue> OnnxGraph::ConvertOperator(NodeContext& context, const OnnxRow& row, bool is_standard) const {
-  for (size_t i = 0; i < context.num_inputs() && row.narrow == NarrowUse::kNone; ++i) {
-    if (context.NarrowOf(i) == nullptr) continue;
-    context.Unsupported(fmt::format("input {} has element type {}", i, context.NarrowOf(i)->name));
+  for (size_t i = 0; i < context.num_inputs(); ++i) {
+    const NarrowType* narrow = context.NarrowOf(i);
+    if (narrow == nullptr || row.narrow == NarrowUse::kReads) continue;
+    if (row.narrow == NarrowUse::kMoves && narrow == context.NarrowOf(0)) continue;
+    if (row.narrow == NarrowUse::kItsOwn && !narrow->is_text) continue;
+    context.Unsupported(fmt::format("input {} has element type {}", i, narrow->name));
   }
   if (is_standard) ReadOldForm(context);
   CheckOperands(context, row.signature);
@@ -292,12 +296,14 @@ void OnnxGraph::Convert(const onnx::NodeProto& node) {
 
 IRModule OnnxGraph::Finish() {
   std::vector<Expr> results;
+  std::set<int64_t> string_params, string_results;
   AttrValue::List names;
   for (const auto& output : model_.graph().output()) {
-    const Expr value = Lookup(output.name()).expr;
+    const auto& [value, narrow] = Lookup(output.name());
     if (!value) {
       throw Error(ErrorCategory::kInput, fmt::format("nothing computes output '{}'", output.name()), path_.string());
     }
+    if (narrow != nullptr && narrow->is_text) string_results.insert(static_cast<int64_t>(results.size()));
     for (const Expr& tensor : TensorsOf({value})) results.push_back(tensor);
     const std::vector<Expr>* elements = AsSequence(value);
     if (elements == nullptr && !IsAbsent(value)) names.emplace_back(output.name());
@@ -307,8 +313,13 @@ IRModule OnnxGraph::Finish() {
   const Expr body = results.size() == 1 ? results[0] : MakeTuple(std::move(results));
   Attrs attrs{{"output_names", std::move(names)}};
   std::vector<std::string> params;
-  for (const Var& param : params_) params.push_back(param->name());
+  for (const Var& param : params_) {
+    const NarrowType* narrow = scopes_[0].at(param->name()).narrow;
+    if (narrow != nullptr && narrow->is_text) string_params.insert(static_cast<int64_t>(params.size()));
+    params.push_back(param->name());
+  }
   NamedDimensions(dimension_names_, dimension_ranges_, std::move(params)).AddTo(attrs);
+  StringTensors(reader_.strings().texts(), std::move(string_params), std::move(string_results)).AddTo(attrs);
   Function main = MakeFunction(params_, body, nullptr, std::move(attrs));
   InferType(main);
   IRModule module = IRModule::FromFunction(std::move(main));

@@ -17,6 +17,12 @@ namespace collage {
 namespace {
 
 Expr GivenConstant(const onnx::ValueInfoProto& input, const Tensor& value) {
+  const NarrowType* narrow = FindNarrowType(input.type().tensor_type().elem_type());
+  if (narrow != nullptr && narrow->is_text) {
+    throw Error(ErrorCategory::kUnsupported,
+                fmt::format("input '{}' has strings, which cannot be given by an array", input.name()), "",
+                fmt::format("give them as text: --constant {}=TEXT", input.name()));
+  }
   const std::optional<DataType> dtype = StorageDType(input.type().tensor_type().elem_type());
   if (dtype != value.dtype()) {
     throw Error(ErrorCategory::kInput,
@@ -43,15 +49,23 @@ std::string DimsText(const onnx::TensorShapeProto& shape) {
   return text;
 }
 
-/// A number, numbers separated by commas, or a file, as the input's type has them.
-Tensor ReadConstant(const onnx::ValueInfoProto& input, const std::string& text) {
+/// Numbers or strings separated by commas, or a file, as the input's type has them.
+Expr ReadConstant(const onnx::ValueInfoProto& input, const std::string& text, StringNumbers& strings) {
   const std::string where = fmt::format("{}={}", input.name(), text);
-  if (text.ends_with(".npy") || text.ends_with(".pb")) return ReadArray(text);
   const auto& type = input.type().tensor_type();
+  const NarrowType* narrow = FindNarrowType(type.elem_type());
+  const bool is_text = narrow != nullptr && narrow->is_text;
+  if (text.ends_with(".npy") || text.ends_with(".pb")) {
+    const StoredArray array = ReadArray(text, strings);
+    if (array.is_text && !is_text)
+      throw Error(ErrorCategory::kInput, "strings are given for an input of numbers", where);
+    return array.is_text ? Expr(MakeConstant(array.tensor)) : GivenConstant(input, array.tensor);
+  }
   const std::optional<DataType> dtype = StorageDType(type.elem_type());
   if (!dtype) throw Error(ErrorCategory::kUnsupported, "an input of this type has no constants", where);
   std::vector<double> numbers;
-  for (const std::string& number : SplitCommas(text)) numbers.push_back(ParseNumber(number));
+  for (const std::string& part : SplitCommas(text))
+    numbers.push_back(is_text ? static_cast<double>(strings.Add(part)) : ParseNumber(part));
   const auto count = static_cast<int64_t>(numbers.size());
   const Shape shape = type.shape().dim_size() == 0 && count == 1 ? Shape() : Shape{count};
   if (type.has_shape() && type.shape().dim_size() != static_cast<int>(shape.size())) {
@@ -62,7 +76,7 @@ Tensor ReadConstant(const onnx::ValueInfoProto& input, const std::string& text) 
   }
   const Tensor tensor = Tensor::Empty(shape, *dtype);
   for (int64_t i = 0; i < count; ++i) tensor.Set(i, numbers[static_cast<size_t>(i)]);
-  return tensor;
+  return MakeConstant(tensor);
 }
 
 /// "x[0]".
@@ -142,7 +156,7 @@ void OnnxGraph::AddInputs() {
     if (given != options_.constants.end()) {
       scopes_[0][name] = {GivenConstant(input, given->second), narrow};
     } else if (is_given) {
-      scopes_[0][name] = {GivenConstant(input, ReadConstant(input, text->second)), narrow};
+      scopes_[0][name] = {ReadConstant(input, text->second, reader_.strings()), narrow};
     } else {
       inputs.push_back(&input);
     }

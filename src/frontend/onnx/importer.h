@@ -75,6 +75,8 @@ class NodeContext {
   std::vector<int64_t> Ints(const char* name, std::vector<int64_t> fallback) const;
   std::vector<double> Floats(const char* name) const;
   std::vector<std::string> Strings(const char* name) const;
+  /// A vector of strings, as their numbers.
+  Tensor StringTensor(const std::vector<std::string>& texts) const;
   /// Throws kUnsupported for a tensor of a narrow type, unless there is a `narrow`, which then says which.
   std::optional<Tensor> TensorAttr(const char* name, const NarrowType** narrow = nullptr) const;
   /// The dtype that a number of TensorProto.DataType names; throws kUnsupported for what Relay has no type for.

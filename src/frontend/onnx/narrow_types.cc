@@ -37,6 +37,7 @@ constexpr std::array kTypes{
     NarrowType{Proto::FLOAT8E5M2FNUZ, "FLOAT8E5M2FNUZ", 8, false, true, kE5M2FNUZ},
     NarrowType{Proto::FLOAT8E8M0, "FLOAT8E8M0", 8, false, true, kE8M0},
     NarrowType{Proto::FLOAT4E2M1, "FLOAT4E2M1", 4, false, true, kE2M1},
+    NarrowType{Proto::STRING, "STRING", 64, true, false, {}, /*is_text=*/true},
 };
 
 // float32: 23 bits of mantissa, an exponent of bias 127.
@@ -135,6 +136,8 @@ const NarrowType* FindNarrowType(int onnx_type) {
   }
   return nullptr;
 }
+
+const NarrowType* TextType() { return FindNarrowType(Proto::STRING); }
 
 double NarrowValue(const NarrowType& type, int code) {
   const NarrowFloat& format = type.format;

@@ -1,8 +1,9 @@
-// narrow_types.h: ONNX's element types of fewer than 8 bits, and of 8 bits that are floats.
+// narrow_types.h: ONNX's element types of fewer than 8 bits, those of 8 bits that are floats, and strings.
 //
 // Relay has none of them. An element takes a byte: integers of 2 and 4 bits are int8 and uint8 with values in their
 // range, floats of 4 and 8 bits are uint8 that hold their codes. All toolchains so compute what they compute on bytes,
 // and conversions are ordinary operators: a lookup in a table of all values, or arithmetic on the bits of float32.
+// Strings are int64 that hold their numbers (strings.h), which can be moved, compared and looked up.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +34,10 @@ struct NarrowType {
   bool is_signed = false;    ///< integers have a sign
   bool is_floating = false;  ///< `format` says which
   NarrowFloat format;
+  bool is_text = false;  ///< strings
 
   /// The dtype of its elements in Relay.
-  DataType storage() const { return is_signed ? kInt8 : kUInt8; }
+  DataType storage() const { return is_text ? kInt64 : is_signed ? kInt8 : kUInt8; }
   /// The least and the largest integer.
   int low() const { return is_signed ? -(1 << (bits - 1)) : 0; }
   int high() const { return (1 << (bits - (is_signed ? 1 : 0))) - 1; }
@@ -43,6 +45,9 @@ struct NarrowType {
 
 /// The narrow type that a number of TensorProto.DataType names; null for others.
 const NarrowType* FindNarrowType(int onnx_type);
+
+/// The type of strings.
+const NarrowType* TextType();
 
 /// The number that `code` stands for in a floating type.
 double NarrowValue(const NarrowType& type, int code);

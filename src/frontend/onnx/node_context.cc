@@ -134,6 +134,12 @@ std::vector<std::string> NodeContext::Strings(const char* name) const {
   return {attribute->strings().begin(), attribute->strings().end()};
 }
 
+Tensor NodeContext::StringTensor(const std::vector<std::string>& texts) const {
+  const Tensor numbers = Tensor::Empty({static_cast<int64_t>(texts.size())}, kInt64);
+  for (size_t i = 0; i < texts.size(); ++i) numbers.data<int64_t>()[i] = graph_.reader().strings().Add(texts[i]);
+  return numbers;
+}
+
 DataType NodeContext::DTypeOf(int64_t onnx_type) const {
   const std::optional<DataType> dtype = OnnxDType(static_cast<int>(onnx_type));
   if (!dtype) Unsupported("element type " + OnnxDTypeName(static_cast<int>(onnx_type)) + " is not supported");

@@ -69,7 +69,8 @@ using OnnxConverter = std::function<std::vector<Expr>(NodeContext& node)>;
 enum class NarrowUse : uint8_t {
   kNone,    ///< there are none
   kMoves,   ///< results have the type of the first input
-  kItsOwn,  ///< the converter reads types and says those of results
+  kItsOwn,  ///< the converter reads types of numbers and says those of results
+  kReads,   ///< as kItsOwn, and there may be strings
 };
 
 /// One ONNX operator.

@@ -123,11 +123,22 @@ Tensor TensorReader::Read(const onnx::TensorProto& proto) const {
   if (!CheckedBytes(shape, *dtype))
     throw Error(ErrorCategory::kInput, fmt::format("no tensor can have the shape {}", ToString(shape)), where);
   const NarrowType* narrow = FindNarrowType(proto.data_type());
+  if (narrow != nullptr && narrow->is_text) return ReadStrings(proto, shape, where);
   if (narrow == nullptr || narrow->bits == 8) return ReadStored(proto, shape, *dtype, where);
   const int64_t per_byte = 8 / narrow->bits;
   const int64_t elements = NumElements(shape);
   const int64_t bytes = elements / per_byte + (elements % per_byte != 0 ? 1 : 0);
   return Unpacked(ReadStored(proto, {bytes}, kUInt8, where), *narrow, shape);
+}
+
+Tensor TensorReader::ReadStrings(const onnx::TensorProto& proto, const Shape& shape, const std::string& where) const {
+  if (proto.string_data_size() != NumElements(shape)) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("{} elements for shape {}", proto.string_data_size(), ToString(shape)), where);
+  }
+  const Tensor numbers = Tensor::Empty(shape, kInt64);
+  for (int i = 0; i < proto.string_data_size(); ++i) numbers.data<int64_t>()[i] = strings_.Add(proto.string_data(i));
+  return numbers;
 }
 
 Tensor TensorReader::ReadStored(const onnx::TensorProto& proto, const Shape& shape, DataType dtype,

@@ -22,7 +22,7 @@ namespace {
 constexpr unsigned kMostSeconds = 60;
 
 /// The arrays "PREFIX.0", "PREFIX.1", …, and those of sequences; `lengths` becomes the length of each that is one.
-std::vector<Tensor> ArraysOf(const std::map<std::string, Tensor>& arrays, const std::string& prefix,
+std::vector<Tensor> ArraysOf(const StoredArrays& arrays, const std::string& prefix,
                              std::vector<std::optional<int64_t>>* lengths = nullptr) {
   std::vector<Tensor> result;
   for (size_t i = 0;; ++i) {
@@ -32,15 +32,15 @@ std::vector<Tensor> ArraysOf(const std::map<std::string, Tensor>& arrays, const 
     if (length != arrays.end()) {
       const std::vector<Tensor> elements = ArraysOf(arrays, name);
       result.insert(result.end(), elements.begin(), elements.end());
-      if (lengths != nullptr) lengths->back() = static_cast<int64_t>(length->second.At(0));
+      if (lengths != nullptr) lengths->back() = static_cast<int64_t>(length->second.tensor.At(0));
       continue;
     }
     const auto plain = arrays.find(name);
     const auto brain = arrays.find(name + ":bfloat16");
     if (plain != arrays.end()) {
-      result.push_back(plain->second);
+      result.push_back(plain->second.tensor);
     } else if (brain != arrays.end()) {
-      const Tensor& bits = brain->second;
+      const Tensor& bits = brain->second.tensor;
       result.push_back(Tensor::View(bits.shape(), kBFloat16, bits.raw(), std::make_shared<Tensor>(bits)));
     } else {
       return result;
@@ -90,12 +90,21 @@ std::vector<std::filesystem::path> ModelsIn(const std::filesystem::path& folder)
 }
 
 NodeCase ReadNodeCase(const std::filesystem::path& path) {
-  const std::map<std::string, Tensor> arrays = ReadNpz(path);
-  NodeCase result{{}, ArraysOf(arrays, "out"), {arrays.at("rtol").At(0), arrays.at("atol").At(0)}, {}};
+  NodeCase result;
+  const StoredArrays arrays = ReadNpz(path, result.strings);
+  result.outputs = ArraysOf(arrays, "out");
+  result.tolerance = {arrays.at("rtol").tensor.At(0), arrays.at("atol").tensor.At(0)};
   result.inputs = ArraysOf(arrays, "in", &result.lengths);
   // The cases' own absolute tolerance is below what a sum of float32 is off by.
   result.tolerance.absolute = std::max(result.tolerance.absolute, 1e-6);
   result.is_random = arrays.contains("random");
+  return result;
+}
+
+Tensor Renumbered(const Tensor& tensor, const StringNumbers& from, StringNumbers& to) {
+  const Tensor result = Tensor::Empty(tensor.shape(), kInt64);
+  for (int64_t i = 0; i < result.num_elements(); ++i)
+    result.data<int64_t>()[i] = to.Add(from.TextOf(tensor.data<int64_t>()[i]));
   return result;
 }
 

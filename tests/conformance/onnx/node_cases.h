@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collage/runtime/tensor.h"
+#include "collage/support/string_numbers.h"
 #include "runtime/compare.h"
 
 namespace collage {
@@ -22,6 +23,7 @@ struct Refusal {
 };
 
 struct NodeCase {
+  StringNumbers strings;  ///< their numbers are in the tensors of strings
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
   Tolerance tolerance;
@@ -49,6 +51,9 @@ int RunConformance(int argc, char** argv, int least, const char* usage, int (*ru
 /// The models in `folder`, by name.
 std::vector<std::filesystem::path> ModelsIn(const std::filesystem::path& folder);
 NodeCase ReadNodeCase(const std::filesystem::path& arrays);
+
+/// The strings whose numbers of `from` a tensor has, by their numbers of `to`.
+Tensor Renumbered(const Tensor& tensor, const StringNumbers& from, StringNumbers& to);
 
 /// The names of the tensors of `data`, whose model has `inputs`; adds the lengths of sequences to `lengths`.
 std::vector<std::string> TensorNames(const NodeCase& data, const std::vector<std::string>& inputs,

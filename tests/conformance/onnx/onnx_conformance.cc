@@ -17,6 +17,7 @@
 #include <map>
 
 #include "collage/frontend/onnx.h"
+#include "collage/ir/strings.h"
 #include "collage/support/error.h"
 #include "conformance/onnx/node_cases.h"
 #include "ir/eval/evaluate.h"
@@ -31,7 +32,7 @@ struct Outcome {
   std::string text;
 };
 
-Outcome Try(const std::filesystem::path& model, const NodeCase& data, Binding binding) {
+Outcome Try(const std::filesystem::path& model, NodeCase& data, Binding binding) {
   Outcome outcome;
   outcome.binding = binding;
   ImportOptions options;
@@ -46,11 +47,18 @@ Outcome Try(const std::filesystem::path& model, const NodeCase& data, Binding bi
     }
   }
   const IRModule module = ImportOnnx(model, options);
+  const StringTensors strings(module.main()->attrs());
+  StringNumbers numbers(&strings.known());
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < data.inputs.size(); ++i) {
-    if (!options.constants.contains(names[i])) inputs.push_back(data.inputs[i]);
+    if (options.constants.contains(names[i])) continue;
+    const bool is_text = strings.IsParam(inputs.size());
+    inputs.push_back(is_text ? Renumbered(data.inputs[i], data.strings, numbers) : data.inputs[i]);
   }
-  const std::vector<Tensor> outputs = Evaluate(module.main(), inputs);
+  std::vector<Tensor> outputs = Evaluate(module.main(), inputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (strings.IsResult(i)) outputs[i] = Renumbered(outputs[i], numbers, data.strings);
+  }
   outcome.text = Difference(outputs, data);
   outcome.passed = outcome.text.empty();
   return outcome;

@@ -22,6 +22,7 @@
 #include <set>
 
 #include "collage/frontend/onnx.h"
+#include "collage/ir/strings.h"
 #include "collage/support/error.h"
 #include "conformance/onnx/node_cases.h"
 #include "ir/eval/evaluate.h"
@@ -178,12 +179,20 @@ class OpenCaseCheck {
           error.category() == ErrorCategory::kInput || error.category() == ErrorCategory::kUnsupported;
       return {is_users ? Kind::kRefused : Kind::kWrong, error.message(), 0, 0};
     }
+    const StringTensors strings(module.main()->attrs());
+    StringNumbers numbers(&strings.known()), wanted = data_.strings;
     std::vector<Value> inputs;
     for (size_t i = 0; i < names_.size(); ++i) {
-      if (!IsConstant(i)) inputs.emplace_back(data_.inputs[i]);
+      if (IsConstant(i)) continue;
+      const bool is_text = strings.IsParam(inputs.size());
+      inputs.emplace_back(is_text ? Renumbered(data_.inputs[i], data_.strings, numbers) : data_.inputs[i]);
     }
     try {
-      const std::string difference = Difference(FlattenTensors(Interpret(module, "main", inputs)), data_);
+      std::vector<Tensor> results = FlattenTensors(Interpret(module, "main", inputs));
+      for (size_t i = 0; i < results.size(); ++i) {
+        if (strings.IsResult(i)) results[i] = Renumbered(results[i], numbers, wanted);
+      }
+      const std::string difference = Difference(results, data_);
       if (!difference.empty()) return {Kind::kWrong, "at its own sizes: " + difference, 0, 0};
     } catch (const Error& error) {
       return {Kind::kWrong, "at its own sizes: " + error.Format(), 0, 0};

@@ -4,7 +4,7 @@ Each case becomes NAME.onnx and NAME.npz, which holds the inputs as "in.N", the 
 "rtol" and "atol", and "random" where results are drawn at random. Arrays of bfloat16 are stored by their bits under
 names that end in ":bfloat16"; integers of fewer than 8 bits as those of 8 bits, floats of 4 and 8 bits by their codes.
 Sequence N has its elements as "in.N.0", "in.N.1", …, and how many there are as "in.N.length", as has an optional value
-that is not there. A case whose data is not all numbers (strings) gets no arrays, only its model.
+that is not there. A case whose data is not all numbers and strings (maps) gets no arrays, only its model.
 
 Usage: write_cases.py FOLDER
 """
@@ -50,13 +50,15 @@ def arrays_of(case) -> dict[str, np.ndarray] | None:
         if isinstance(value, dict):
             return None
         array = np.require(value, requirements="C")
+        if array.dtype.kind == "O":
+            array = array.astype(str)
         if array.dtype.name == "bfloat16":
             array, name = array.view(np.uint16), name + ":bfloat16"
         if array.dtype.name in FEW_BITS:
             array = array.astype(np.int8 if array.dtype.name.startswith("int") else np.uint8)
         elif array.dtype.name.startswith("float") and array.dtype.itemsize == 1:
             array = array.view(np.uint8)
-        if array.dtype not in PLAIN:
+        if array.dtype not in PLAIN and array.dtype.kind != "U":
             return None
         arrays[name] = array
     return arrays

@@ -65,6 +65,11 @@ def cases(of: str, seed: int, count: int) -> Iterator[tuple[str, str, Case]]:
             )
 
 
+def stored(array: np.ndarray) -> np.ndarray:
+    """Returns an array that NumPy's files hold: strings in place of Python's objects."""
+    return array.astype(str) if array.dtype.kind == "O" else array
+
+
 def main() -> None:
     """Writes the files."""
     parser = argparse.ArgumentParser()
@@ -91,10 +96,10 @@ def main() -> None:
                 model.SerializeToString(), options, providers=["CPUExecutionProvider"]
             )
             results = session.run(None, feeds)
-        arrays = {f"in.{i}": x for i, x in enumerate(feeds.values())}
+        arrays = {f"in.{i}": stored(x) for i, x in enumerate(feeds.values())}
         largest = 1.0
         for i, y in enumerate(results):
-            arrays[f"out.{i}"] = y
+            arrays[f"out.{i}"] = stored(y)
             if y.dtype.kind == "f":
                 largest = max(largest, float(np.abs(y).max(initial=0)))
         arrays["rtol"] = np.array(one.tolerance, np.float64)

@@ -57,6 +57,38 @@ TEST(Npz, ArraysComeBackByName) {
   EXPECT_TRUE(ReadNpz(folder / "empty.npz").empty());
 }
 
+TEST(Npz, StringsComeBackByTheirNumbers) {
+  const TemporaryFolder folder;
+  StringNumbers strings;
+  const std::array<int64_t, 4> places{strings.Add(""), strings.Add("cat"), strings.Add("Käse"), 1};
+  const Tensor numbers = Tensor::Of<int64_t>({2, 2}, kInt64, places);
+  const Tensor none = Tensor::Empty({0, 3}, kInt64);
+  WriteNpz(folder / "a.npz", {{"texts", {numbers, true}}, {"none", {none, true}}, {"x", {Example("float32"), false}}},
+           strings);
+  const StoredArrays read = ReadNpz(folder / "a.npz", strings);
+  EXPECT_TRUE(read.at("texts").is_text && read.at("none").is_text && !read.at("x").is_text);
+  EXPECT_TRUE(BitEqual(read.at("texts").tensor, numbers));
+  EXPECT_EQ(read.at("none").tensor.shape(), (Shape{0, 3}));
+  ExpectError([&] { ReadNpz(folder / "a.npz"); }, ErrorCategory::kInput,
+               "an array of strings, where numbers are wanted");
+  if (!HasPython()) return;
+  EXPECT_EQ(RunPython(folder, R"(
+import sys, numpy
+texts = numpy.load(sys.argv[1] + "/a.npz")["texts"]
+assert texts.tolist() == [["", "cat"], ["K\u00e4se", "cat"]], texts
+numpy.save(sys.argv[1] + "/wide.npy", numpy.array(["\U0001f600 \u20ac", "b"]))
+numpy.save(sys.argv[1] + "/bytes.npy", numpy.array([b"cat", b"x"]))
+)"),
+            "");
+  const auto texts_of = [&](const char* file) {
+    const StoredArray array = ReadArray(folder / file, strings);
+    return std::vector<std::string>{strings.TextOf(array.tensor.data<int64_t>()[0]),
+                                    strings.TextOf(array.tensor.data<int64_t>()[1])};
+  };
+  EXPECT_EQ(texts_of("wide.npy"), (std::vector<std::string>{"\xf0\x9f\x98\x80 \xe2\x82\xac", "b"}));
+  EXPECT_EQ(texts_of("bytes.npy"), (std::vector<std::string>{"cat", "x"}));
+}
+
 TEST(Npz, NamesAreUtf8) {
   const TemporaryFolder folder;
   WriteNpz(folder / "a.npz", {{"größe.1", Example("float32")}});
@@ -101,7 +133,7 @@ with open(sys.argv[1] + "/version2.npy", "wb") as file:
   }
   EXPECT_TRUE(BitEqual(ReadArray(folder / "version2.npy"), arrays["int32"]));
   ExpectError([&] { ReadArray(folder / "fortran.npy"); }, ErrorCategory::kInput, "Fortran order");
-  ExpectError([&] { ReadArray(folder / "object.npy"); }, ErrorCategory::kInput, "NumPy dtype '<U4' is not supported");
+  ExpectError([&] { ReadArray(folder / "object.npy"); }, ErrorCategory::kInput, "an array of strings, where numbers are wanted");
 }
 
 TEST(Npy, OnnxTensorsAreRead) {

@@ -37,16 +37,18 @@ RunNames NamesOf(const Executable& executable) {
 }
 
 std::vector<Tensor> GatherInputs(const Executable& executable, const RunNames& names, const Arguments& arguments) {
-  std::map<std::string, Tensor> given;
-  if (!arguments.inputs.empty()) given = ReadInputs(arguments.inputs, names);
+  StringNumbers strings;
+  StoredArrays given;
+  if (!arguments.inputs.empty()) given = ReadInputs(arguments.inputs, names, strings);
   for (const std::string& text : arguments.input_files) {
     const auto [name, file] = SplitInput(text, names, "write NAME=FILE.npy");
-    given[name] = ReadArray(file);
+    given[name] = ReadArray(file, strings);
   }
+  for (const auto& [name, array] : given) CheckIsText(name, array, false);
   std::vector<Tensor> inputs;
   uint64_t seed = 1;
   for (const PortInfo& port : executable.inputs()) {
-    Tensor tensor = given[port.name];
+    Tensor tensor = given[port.name].tensor;
     if (!tensor.defined() && arguments.random) {
       tensor = Tensor::Empty(port.shape, port.dtype);
       FillRandom(tensor, seed++);
@@ -96,12 +98,13 @@ void Run(const Arguments& arguments) {
   const auto started = std::chrono::steady_clock::now();
   instance.Run();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  std::vector<Tensor> outputs;
-  for (size_t i = 0; i < names.outputs.size(); ++i) outputs.push_back(instance.Output(i));
-  if (!arguments.outputs.empty()) WriteOutputs(arguments.outputs, names.outputs, outputs);
-  Fact table = OutputsTable(names.outputs, outputs);
+  Outputs outputs{names.outputs, {}};
+  for (size_t i = 0; i < names.outputs.size(); ++i) outputs.values.push_back({instance.Output(i)});
+  StringNumbers strings;
+  if (!arguments.outputs.empty()) WriteOutputs(arguments.outputs, outputs, strings);
+  Fact table = OutputsTable(outputs);
   const bool agrees =
-      arguments.comparison.expected.empty() || CompareOutputs(arguments.comparison, names.outputs, outputs, table);
+      arguments.comparison.expected.empty() || CompareOutputs(arguments.comparison, outputs, strings, table);
   PrintReport(Fact::Report(1, {Fact::Seconds("first_run_seconds", "first run", seconds).Detail(), std::move(table)}),
               arguments.json);
   if (!agrees) throw CLI::RuntimeError(1);

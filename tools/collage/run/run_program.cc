@@ -3,6 +3,7 @@
 #include "run_program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <map>
 #include <optional>
 
+#include "collage/ir/strings.h"
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
@@ -21,6 +23,7 @@
 #include "ir/eval/interpreter.h"
 #include "runtime/npy.h"
 #include "runtime/random_inputs.h"
+#include "support/argument_text.h"
 #include "support/edit_distance.h"
 #include "support/file.h"
 
@@ -29,7 +32,7 @@ namespace {
 
 /// The value given for one parameter: a tensor, or the name of the function that computes it.
 struct Given {
-  Tensor tensor;
+  StoredArray array;
   std::string function;
 };
 
@@ -54,6 +57,20 @@ std::optional<Tensor> ScalarOf(const std::string& text, const Type& type) {
     return std::nullopt;
   }
   return MakeScalar(value, tensor->dtype())->value();
+}
+
+/// The strings that `text` names: a file, or strings between commas, of which a single one may be a scalar.
+StoredArray TextsOf(const std::string& text, const Type& type, StringNumbers& numbers) {
+  if (std::filesystem::is_regular_file(text)) return ReadArray(text, numbers);
+  const std::vector<std::string> texts = SplitCommas(text);
+  const auto count = static_cast<int64_t>(texts.size());
+  const TensorTypeNode* tensor = AsTensorType(type);
+  const size_t rank = tensor == nullptr ? 1 : static_cast<size_t>(tensor->rank());
+  Shape shape(rank, 1);
+  if (!shape.empty()) shape.back() = count;
+  const Tensor all = Tensor::Empty({count}, kInt64);
+  for (size_t i = 0; i < texts.size(); ++i) all.data<int64_t>()[i] = numbers.Add(texts[i]);
+  return {shape.empty() && count != 1 ? all : all.Reshaped(shape), true};
 }
 
 /// The program's text with `definitions` behind it, before its metadata.
@@ -95,38 +112,44 @@ class Program {
 /// it.
 using AddExpression = std::function<std::string(const std::string& name, const std::string& text, const Type& type)>;
 
-/// The value of each parameter, in order.
+/// The value of each parameter, in order; strings get numbers of `numbers`.
 std::vector<Given> GatherInputs(const std::vector<Var>& params, const std::vector<std::string>& outputs,
-                                const ProgramArguments& arguments, const AddExpression& add_expression) {
+                                const ProgramArguments& arguments, const AddExpression& add_expression,
+                                const StringTensors& strings, StringNumbers& numbers) {
   RunNames names{{}, outputs};
   for (const Var& param : params) names.inputs.push_back(param->name());
   std::map<std::string, Given> given;
   if (!arguments.inputs.empty()) {
-    for (const auto& [name, tensor] : ReadInputs(arguments.inputs, names)) given[name].tensor = tensor;
+    for (const auto& [name, array] : ReadInputs(arguments.inputs, names, numbers)) given[name].array = array;
   }
   for (const std::string& input : arguments.values) {
     const auto [name, text] = SplitInput(input, names, "write NAME=NUMBER, NAME=FILE.npy or NAME=EXPRESSION");
     const auto has_name = [&, wanted = name](const Var& param) { return param->name() == wanted; };
     const auto param = std::find_if(params.begin(), params.end(), has_name);
     const Type type = TypeOf(*param);
-    if (const std::optional<Tensor> scalar = ScalarOf(text, type)) {
-      given[name] = {*scalar, ""};
+    if (strings.IsParam(static_cast<size_t>(param - params.begin()))) {
+      given[name] = {TextsOf(text, type, numbers), ""};
+    } else if (const std::optional<Tensor> scalar = ScalarOf(text, type)) {
+      given[name] = {{*scalar}, ""};
     } else if (std::filesystem::is_regular_file(text)) {
-      given[name] = {ReadArray(text), ""};
+      given[name] = {ReadArray(text, numbers), ""};
     } else {
       given[name] = {{}, add_expression(name, text, type)};
     }
   }
   std::vector<Given> inputs;
   uint64_t seed = 1;
-  for (const Var& param : params) {
+  for (size_t place = 0; place < params.size(); ++place) {
+    const Var& param = params[place];
     Given value = given[param->name()];
+    Tensor& tensor = value.array.tensor;
+    CheckIsText(param->name(), value.array, strings.IsParam(place));
     const TensorTypeNode* type = AsTensorType(TypeOf(param));
-    if (!value.tensor.defined() && value.function.empty() && arguments.random && type != nullptr && type->is_static()) {
-      value.tensor = Tensor::Empty(type->static_shape(), type->dtype());
-      FillRandom(value.tensor, seed++);
+    if (!tensor.defined() && value.function.empty() && arguments.random && type != nullptr && type->is_static()) {
+      tensor = Tensor::Empty(type->static_shape(), type->dtype());
+      FillRandom(tensor, seed++);
     }
-    if (!value.tensor.defined() && value.function.empty()) {
+    if (!tensor.defined() && value.function.empty()) {
       throw Error(ErrorCategory::kInput,
                   fmt::format("no value for input '{}' of type {}", param->name(), ToString(TypeOf(param))), "",
                   fmt::format("give --input '{}=VALUE', --inputs FILE.npz or, for tensors of known shape, --random",
@@ -149,23 +172,41 @@ std::vector<std::string> OutputNames(const Function& function) {
   return names;
 }
 
+/// The result as text: strings in place of their numbers.
+std::string ResultText(const Value& result, const Outputs& outputs, const StringNumbers& numbers) {
+  if (std::ranges::none_of(outputs.values, &StoredArray::is_text)) return ToString(result);
+  std::vector<std::string> parts;
+  for (const auto& [tensor, is_text] : outputs.values) {
+    std::vector<std::string> texts;
+    for (int64_t i = 0; is_text && i < tensor.num_elements(); ++i) {
+      texts.push_back(fmt::format("\"{}\"", numbers.TextOf(tensor.data<int64_t>()[i])));
+    }
+    parts.push_back(is_text ? fmt::format("[{}]", fmt::join(texts, ", ")) : ToString(Value(tensor)));
+  }
+  return parts.size() == 1 ? parts[0] : fmt::format("({})", fmt::join(parts, ", "));
+}
+
 /// Prints, compares and writes what came out; the first tensors in the result have `names`. Whether it is what is
 /// expected.
 bool Report(const ProgramArguments& arguments, const Value& result, std::vector<std::string> names,
-            std::chrono::steady_clock::time_point started, const std::string& type) {
+            std::chrono::steady_clock::time_point started, const std::string& type, const StringTensors& strings,
+            StringNumbers& numbers) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   const bool wants_tensors = !arguments.outputs.empty() || !arguments.comparison.expected.empty();
   const bool has_tensors = wants_tensors || TypeOf(result) != nullptr;  // else data or functions
   const std::vector<Tensor> tensors = has_tensors ? FlattenTensors(result) : std::vector<Tensor>();
   while (names.size() < tensors.size()) names.push_back(fmt::format("output_{}", names.size()));
   names.resize(tensors.size());
-  if (!arguments.outputs.empty()) WriteOutputs(arguments.outputs, names, tensors);
+  Outputs outputs{std::move(names), {}};
+  for (size_t i = 0; i < tensors.size(); ++i) outputs.values.push_back({tensors[i], strings.IsResult(i)});
+  if (!arguments.outputs.empty()) WriteOutputs(arguments.outputs, outputs, numbers);
   const bool compares = !arguments.comparison.expected.empty();
-  Fact table = OutputsTable(names, tensors);
-  const bool agrees = !compares || CompareOutputs(arguments.comparison, names, tensors, table);
+  Fact table = OutputsTable(outputs);
+  const bool agrees = !compares || CompareOutputs(arguments.comparison, outputs, numbers, table);
   table.is_detail = !compares;  // the result says it
   std::vector<Fact> facts{Fact::Seconds("first_run_seconds", "first run", seconds).Detail(),
-                          Fact::Text("result", "result", ToString(result)).Detail(compares), std::move(table)};
+                          Fact::Text("result", "result", ResultText(result, outputs, numbers)).Detail(compares),
+                          std::move(table)};
   if (!type.empty()) facts.push_back(Fact::Text("type", "type", type).Detail());
   PrintReport(Fact::Report(1, std::move(facts)).Says(compares ? "" : "{result}"), arguments.json);
   return agrees;
@@ -194,7 +235,10 @@ bool RunProgram(const ProgramArguments& arguments) {
   const auto add_input = [&](const std::string& name, const std::string& text, const Type& type) {
     return program.AddInput(arguments, name, text, type);
   };
-  const std::vector<Given> inputs = GatherInputs(program.function()->params(), names, arguments, add_input);
+  const StringTensors strings(program.function()->attrs());
+  StringNumbers numbers(&strings.known());
+  const std::vector<Given> inputs =
+      GatherInputs(program.function()->params(), names, arguments, add_input, strings, numbers);
   std::optional<vm::Machine> machine;
   if (!arguments.interpret) machine.emplace(vm::Compile(program.module()));
   const auto call = [&](const std::string& function, std::vector<Value> args) {
@@ -203,11 +247,12 @@ bool RunProgram(const ProgramArguments& arguments) {
   };
   std::vector<Value> args;
   for (const Given& input : inputs) {
-    args.push_back(input.function.empty() ? Value(input.tensor) : call(input.function, {}));
+    args.push_back(input.function.empty() ? Value(input.array.tensor) : call(input.function, {}));
   }
   const auto started = std::chrono::steady_clock::now();
   const Value result = call(arguments.function, std::move(args));
-  return Report(arguments, result, names, started, ToString(program.function()->body()->checked_type()));
+  const std::string type = ToString(program.function()->body()->checked_type());
+  return Report(arguments, result, names, started, type, strings, numbers);
 }
 
 bool RunBytecode(const ProgramArguments& arguments) {
@@ -226,13 +271,15 @@ bool RunBytecode(const ProgramArguments& arguments) {
   };
   const std::vector<Var> params = executable.Parameters(arguments.function);
   const std::vector<std::string> names = executable.ResultNames(arguments.function);
-  for (const Given& input : GatherInputs(params, names, arguments, refuse)) {
-    args.emplace_back(input.tensor);
+  const StringTensors strings = executable.Strings(arguments.function);
+  StringNumbers numbers(&strings.known());
+  for (const Given& input : GatherInputs(params, names, arguments, refuse, strings, numbers)) {
+    args.emplace_back(input.array.tensor);
   }
   vm::Machine machine(executable);
   const auto started = std::chrono::steady_clock::now();
   const Value result = machine.Invoke(arguments.function, std::move(args));
-  return Report(arguments, result, names, started, "");
+  return Report(arguments, result, names, started, "", strings, numbers);
 }
 
 }  // namespace collage::cli

@@ -7,7 +7,6 @@
 
 #include "collage/support/error.h"
 #include "runtime/compare.h"
-#include "runtime/npy.h"
 #include "support/edit_distance.h"
 
 namespace collage::cli {
@@ -30,8 +29,10 @@ std::string NameIn(const std::vector<std::string>& names, const std::string& nam
 
 std::string InputsHint(const RunNames& names) { return "its inputs are " + QuotedNames(names.inputs); }
 
-/// 1e-4 + 1e-3 relative, of 16-bit floats what their precision gives, or as it is asked for.
-Tolerance ChooseTolerance(const ComparisonArguments& arguments, const Tensor& expected) {
+/// None for strings; 1e-4 + 1e-3 relative, of 16-bit floats what their precision gives, or as it is asked for.
+Tolerance ChooseTolerance(const ComparisonArguments& arguments, const StoredArray& array) {
+  if (array.is_text) return {0, 0};
+  const Tensor& expected = array.tensor;
   const bool is_half = expected.dtype().is_floating() && expected.dtype().bits == 16;
   Tolerance tolerance = is_half ? ToleranceFor(expected) : Tolerance{1e-3, 1e-4};
   if (arguments.relative) tolerance.relative = *arguments.relative;
@@ -39,7 +40,7 @@ Tolerance ChooseTolerance(const ComparisonArguments& arguments, const Tensor& ex
   return tolerance;
 }
 
-Tensor FindExpected(const std::map<std::string, Tensor>& arrays, const std::string& name, const std::string& file) {
+StoredArray FindExpected(const StoredArrays& arrays, const std::string& name, const std::string& file) {
   for (const std::string& key : {name, std::string(kOutputPrefix) + name}) {
     if (const auto it = arrays.find(key); it != arrays.end()) return it->second;
   }
@@ -72,10 +73,10 @@ std::pair<std::string, std::string> SplitInput(const std::string& text, const Ru
               InputsHint(names) + (near.empty() ? "" : fmt::format("; did you mean '{}'?", near[0])));
 }
 
-std::map<std::string, Tensor> ReadInputs(const std::string& file, const RunNames& names) {
-  std::map<std::string, Tensor> inputs;
+StoredArrays ReadInputs(const std::string& file, const RunNames& names, StringNumbers& strings) {
+  StoredArrays inputs;
   std::vector<std::string> unknown;
-  for (const auto& [key, array] : ReadNpz(file)) {
+  for (const auto& [key, array] : ReadNpz(file, strings)) {
     const std::string name = NameIn(names.inputs, key, kInputPrefix);
     if (name.empty()) {
       if (NameIn(names.outputs, key, kOutputPrefix).empty()) unknown.push_back(key);
@@ -89,28 +90,40 @@ std::map<std::string, Tensor> ReadInputs(const std::string& file, const RunNames
               InputsHint(names));
 }
 
-Fact OutputsTable(const std::vector<std::string>& names, const std::vector<Tensor>& values) {
+void CheckIsText(const std::string& name, const StoredArray& given, bool is_text) {
+  if (!given.tensor.defined() || given.is_text == is_text) return;
+  throw Error(ErrorCategory::kInput, fmt::format("input '{}' has {}, the array given for it {}", name,
+                                                 is_text ? "strings" : "numbers", is_text ? "numbers" : "strings"));
+}
+
+Fact OutputsTable(const Outputs& outputs) {
   std::vector<Fact> rows;
-  for (size_t i = 0; i < names.size(); ++i) {
+  for (size_t i = 0; i < outputs.names.size(); ++i) {
+    const auto& [tensor, is_text] = outputs.values[i];
     rows.push_back(Fact::Record("", "",
-                                {Fact::Text("name", "output", names[i]),
-                                 Fact::Text("dtype", "dtype", values[i].dtype().ToString()),
-                                 Fact::Sizes("shape", "shape", values[i].shape())})
-                       .Says("output '{name}' {dtype} " + Literal(ToString(values[i].shape())) + "{?shape}"));
+                                {Fact::Text("name", "output", outputs.names[i]),
+                                 Fact::Text("dtype", "dtype", is_text ? "string" : tensor.dtype().ToString()),
+                                 Fact::Sizes("shape", "shape", tensor.shape())})
+                       .Says("output '{name}' {dtype} " + Literal(ToString(tensor.shape())) + "{?shape}"));
   }
   return Fact::Table("outputs", "", std::move(rows));
 }
 
-bool CompareOutputs(const ComparisonArguments& arguments, const std::vector<std::string>& names,
-                    const std::vector<Tensor>& values, Fact& outputs) {
-  const std::map<std::string, Tensor> arrays = ReadNpz(arguments.expected);
+bool CompareOutputs(const ComparisonArguments& arguments, const Outputs& outputs, StringNumbers& strings, Fact& table) {
+  const StoredArrays arrays = ReadNpz(arguments.expected, strings);
   bool all = true;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const Tensor expected = FindExpected(arrays, names[i], arguments.expected);
+  for (size_t i = 0; i < outputs.names.size(); ++i) {
+    const StoredArray expected = FindExpected(arrays, outputs.names[i], arguments.expected);
+    if (expected.is_text != outputs.values[i].is_text) {
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("output '{}' is {}, the array expected for it {}", outputs.names[i],
+                              expected.is_text ? "numbers" : "strings", expected.is_text ? "strings" : "numbers"),
+                  arguments.expected);
+    }
     const Tolerance tolerance = ChooseTolerance(arguments, expected);
-    const Comparison comparison = Compare(values[i], expected, tolerance);
+    const Comparison comparison = Compare(outputs.values[i].tensor, expected.tensor, tolerance);
     all = all && comparison.agrees;
-    Fact& row = outputs.parts[i];
+    Fact& row = table.parts[i];
     row.parts.push_back(Fact::Flag("agrees", "agrees", comparison.agrees));
     row.parts.push_back(
         Fact::Number("max_absolute_error", "max absolute error", comparison.max_absolute_error, Unit::kError));
@@ -126,10 +139,10 @@ bool CompareOutputs(const ComparisonArguments& arguments, const std::vector<std:
   return all;
 }
 
-void WriteOutputs(const std::string& file, const std::vector<std::string>& names, const std::vector<Tensor>& values) {
-  std::map<std::string, Tensor> arrays;
-  for (size_t i = 0; i < names.size(); ++i) arrays[names[i]] = values[i];
-  WriteNpz(file, arrays);
+void WriteOutputs(const std::string& file, const Outputs& outputs, const StringNumbers& strings) {
+  StoredArrays arrays;
+  for (size_t i = 0; i < outputs.names.size(); ++i) arrays[outputs.names[i]] = outputs.values[i];
+  WriteNpz(file, arrays, strings);
 }
 
 }  // namespace collage::cli

@@ -10,6 +10,7 @@
 
 #include "collage/runtime/tensor.h"
 #include "command.h"
+#include "runtime/npy.h"
 
 namespace collage::cli {
 
@@ -23,9 +24,10 @@ struct RunNames {
 /// input has the name; `hint` says what a value may be.
 std::pair<std::string, std::string> SplitInput(const std::string& text, const RunNames& names, const std::string& hint);
 
-/// Arrays of an .npz by the input that each is for; "in.X" stands for X too, as reference files hold inputs ("in.X")
-/// and outputs ("out.X") together. Throws kInput, listing both sides, for arrays that are neither.
-std::map<std::string, Tensor> ReadInputs(const std::string& file, const RunNames& names);
+/// Arrays of an .npz, with strings by their numbers, by the input that each is for; "in.X" stands for X too, as
+/// reference files hold inputs ("in.X") and outputs ("out.X") together. Throws kInput, listing both sides, for arrays
+/// that are neither.
+StoredArrays ReadInputs(const std::string& file, const RunNames& names, StringNumbers& strings);
 
 /// "'a', 'b'"; "none" of no names.
 std::string QuotedNames(const std::vector<std::string>& names);
@@ -37,15 +39,23 @@ struct ComparisonArguments {
   std::optional<double> absolute;
 };
 
-/// A table with a row for each output: name, dtype, shape.
-Fact OutputsTable(const std::vector<std::string>& names, const std::vector<Tensor>& values);
+/// Throws kInput unless an array that is given for input `name` is one of strings as the input is.
+void CheckIsText(const std::string& name, const StoredArray& given, bool is_text);
 
-/// Compares outputs, which are in the order of `names`, and adds to each row of `outputs` how it differs. True when all
+/// The results of a run.
+struct Outputs {
+  std::vector<std::string> names;
+  std::vector<StoredArray> values;
+};
+
+/// A table with a row for each output: name, dtype, shape.
+Fact OutputsTable(const Outputs& outputs);
+
+/// Compares outputs, with strings by their numbers, and adds to each row of `table` how it differs. True when all
 /// agree.
-bool CompareOutputs(const ComparisonArguments& arguments, const std::vector<std::string>& names,
-                    const std::vector<Tensor>& values, Fact& outputs);
+bool CompareOutputs(const ComparisonArguments& arguments, const Outputs& outputs, StringNumbers& strings, Fact& table);
 
 /// Writes outputs as an .npz by their names.
-void WriteOutputs(const std::string& file, const std::vector<std::string>& names, const std::vector<Tensor>& values);
+void WriteOutputs(const std::string& file, const Outputs& outputs, const StringNumbers& strings);
 
 }  // namespace collage::cli

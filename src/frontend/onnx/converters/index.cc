@@ -222,21 +222,25 @@ OnnxConverter Cumulative(const char* op) {
 }  // namespace
 
 void AddIndexConverters(OnnxConverters& converters) {
-  converters.Add("Gather", ConvertGather, "data: [1..], indices: int -> output");
-  converters.Add("GatherElements", ConvertGatherElements, "data: [1..], indices: int[1..] -> output");
-  converters.Add("GatherND", ConvertGatherNd, "data: [1..], indices: int[1..] -> output");
-  converters.Add("Scatter", ConvertScatterElements, "data: [1..], indices: int[1..], updates: same[1..] -> output");
+  converters.Add("Gather", ConvertGather, "data: [1..], indices: int -> output", NarrowUse::kMoves);
+  converters.Add("GatherElements", ConvertGatherElements, "data: [1..], indices: int[1..] -> output",
+                 NarrowUse::kMoves);
+  converters.Add("GatherND", ConvertGatherNd, "data: [1..], indices: int[1..] -> output", NarrowUse::kMoves);
+  converters.Add("Scatter", ConvertScatterElements, "data: [1..], indices: int[1..], updates: same[1..] -> output",
+                 NarrowUse::kMoves);
   converters.Add("ScatterElements", ConvertScatterElements,
-                 "data: [1..], indices: int[1..], updates: same[1..] -> output");
-  converters.Add("ScatterND", ConvertScatterNd, "data: [1..], indices: int[1..], updates: same -> output");
+                 "data: [1..], indices: int[1..], updates: same[1..] -> output", NarrowUse::kMoves);
+  converters.Add("ScatterND", ConvertScatterNd, "data: [1..], indices: int[1..], updates: same -> output",
+                 NarrowUse::kMoves);
   converters.Add("TensorScatter", ConvertTensorScatter,
                  "past_cache: [2..], update: same[2..], write_indices?: int[1] -> present_cache");
   converters.Add("OneHot", ConvertOneHot, "indices: number, depth: number[0..1], values: [1] -> output");
   converters.Add("TopK", ConvertTopK, "X: number[1..], K@10: int[0..1] -> Values, Indices");
   converters.Add("NonZero", ConvertNonZero, "X -> Y");
   converters.Add("Unique", ConvertUnique, "X -> Y, indices?, inverse_indices?, counts?");
-  converters.Add("Compress", ConvertCompress, "input: [1..], condition: bool[1] -> output");
-  converters.Add("ReverseSequence", ConvertReverseSequence, "input: [2..], sequence_lens: int[1] -> Y");
+  converters.Add("Compress", ConvertCompress, "input: [1..], condition: bool[1] -> output", NarrowUse::kMoves);
+  converters.Add("ReverseSequence", ConvertReverseSequence, "input: [2..], sequence_lens: int[1] -> Y",
+                 NarrowUse::kMoves);
   converters.Add("Trilu", ConvertTrilu, "input: [2..], k?: int[0..1] -> output");
   converters.Add("CumSum", Cumulative("cumsum"), "x: number[1..], axis: int[0..1] -> y");
   converters.Add("CumProd", Cumulative("cumprod"), "x: number[1..], axis: int[0..1] -> y");

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "frontend/onnx/builders.h"
+#include "frontend/onnx/narrow_types.h"
 
 namespace collage {
 namespace {
@@ -19,6 +20,14 @@ OnnxConverter Unary(const char* op) {
 
 OnnxConverter Binary(const char* op) {
   return [op](NodeContext& node) -> Results { return {node.Op(op, {node.Input(0), node.Input(1)})}; };
+}
+
+/// Elements of narrow types have different codes where they are different, but for floats.
+Results ConvertEqual(NodeContext& node) {
+  if (node.NarrowOf(0) != node.NarrowOf(1)) node.Invalid("A and B have different element types");
+  if (node.NarrowOf(0) != nullptr && node.NarrowOf(0)->is_floating)
+    node.Unsupported(fmt::format("input 0 has element type {}", node.NarrowOf(0)->name));
+  return {node.Op("equal", {node.Input(0), node.Input(1)})};
 }
 
 Results ConvertBitwiseNot(NodeContext& node) { return {node.Op("bitwise_not", {node.Input(0)})}; }
@@ -201,7 +210,7 @@ void AddMathConverters(OnnxConverters& converters) {
     converters.Add(onnx, Unary(relay), "X: number -> Y");
   }
   converters.Add("Not", Unary("logical_not"), "X: bool -> Y");
-  converters.Add("Equal", Binary("equal"), "A, B: same -> C");
+  converters.Add("Equal", ConvertEqual, "A, B: same -> C", NarrowUse::kReads);
   for (const auto& [onnx, relay] : Pairs{{"Add", "add"},
                                          {"Sub", "subtract"},
                                          {"Mul", "multiply"},

@@ -30,9 +30,10 @@ struct NgramForm {
 };
 
 NgramForm ReadForm(NodeContext& node) {
-  if (node.HasAttr("pool_strings")) node.Unsupported("n-grams of strings");
+  const std::vector<std::string> texts = node.Strings("pool_strings");
+  if (texts.empty() != (node.NarrowOf(0) == nullptr)) node.Invalid("the pool has not the input's type of elements");
   NgramForm form;
-  form.pool = node.Ints("pool_int64s", {});
+  form.pool = texts.empty() ? node.Ints("pool_int64s", {}) : node.StringTensor(texts).ToInts();
   form.begins = node.Ints("ngram_counts", {});
   form.indexes = node.Ints("ngram_indexes", {});
   form.weights = node.Floats("weights");
@@ -121,7 +122,7 @@ Results ConvertTfIdfVectorizer(NodeContext& node) {
 }  // namespace
 
 void AddNgramConverters(OnnxConverters& converters) {
-  converters.Add("TfIdfVectorizer", ConvertTfIdfVectorizer, "X: int[1..2] -> Y");
+  converters.Add("TfIdfVectorizer", ConvertTfIdfVectorizer, "X: int[1..2] -> Y", NarrowUse::kReads);
 }
 
 }  // namespace collage

@@ -156,10 +156,7 @@ Results ConvertSlice(NodeContext& node) {
   } else {
     if (node.HasInput(3)) axes = node.ConstantInts(3);
     if (node.HasInput(4)) steps = node.ConstantInts(4);
-    const auto is_open = [&](size_t i) {
-      return (!node.IsConstant(i) && node.IsComputedFromSizes(i)) || IsListOfRun(node, i);
-    };
-    if (is_open(1) || is_open(2)) return {SliceByInputs(node, std::move(axes), std::move(steps))};
+    if (IsOfRun(node, 1) || IsOfRun(node, 2)) return {SliceByInputs(node, std::move(axes), std::move(steps))};
     begin = node.ConstantInts(1);
     end = node.ConstantInts(2);
   }
@@ -175,7 +172,7 @@ Results ConvertSlice(NodeContext& node) {
 Results ConvertExpand(NodeContext& node) {
   const Expr data = node.Input(0);
   const Sizes shape = node.SizesOf(data);
-  const bool is_open = (!node.IsConstant(1) && node.IsComputedFromSizes(1)) || IsListOfRun(node, 1);
+  const bool is_open = IsOfRun(node, 1);
   // Both shapes are stretched to fit each other, as operands of an element-wise operator are.
   const auto beside_ones = [&](const Expr& ones) {
     const bool is_bool = node.TypeOf(data).dtype().is_bool();
@@ -268,12 +265,13 @@ Results ConvertPad(NodeContext& node) {
 }  // namespace
 
 void AddSlicingConverters(OnnxConverters& converters) {
-  converters.Add("Concat", ConvertConcat, "inputs+: [1..] -> concat_result");
-  converters.Add("Split", ConvertSplit, "input: [1..], split?@13: int[1] -> outputs+");
+  converters.Add("Concat", ConvertConcat, "inputs+: [1..] -> concat_result", NarrowUse::kMoves);
+  converters.Add("Split", ConvertSplit, "input: [1..], split?@13: int[1] -> outputs+", NarrowUse::kMoves);
   converters.Add("Slice", ConvertSlice,
-                 "data: [1..], starts@10: int[1], ends@10: int[1], axes?@10: int[1], steps?@10: int[1] -> output");
-  converters.Add("Expand", ConvertExpand, "input, shape: int[1] -> output");
-  converters.Add("Tile", ConvertTile, "input, repeats: int[1] -> output");
+                 "data: [1..], starts@10: int[1], ends@10: int[1], axes?@10: int[1], steps?@10: int[1] -> output",
+                 NarrowUse::kMoves);
+  converters.Add("Expand", ConvertExpand, "input, shape: int[1] -> output", NarrowUse::kMoves);
+  converters.Add("Tile", ConvertTile, "input, repeats: int[1] -> output", NarrowUse::kMoves);
   converters.Add("Pad", ConvertPad, "data, pads@11: int[1], constant_value?@11: same[0..1], axes?@18: int[1] -> output",
                  NarrowUse::kMoves);
 }

@@ -37,7 +37,12 @@ Results ConvertConstant(NodeContext& node) {
     for (double value : node.Floats("value_floats")) values.push_back(static_cast<float>(value));
     return {MakeConstant(Tensor::Of<float>({static_cast<int64_t>(values.size())}, kFloat32, values))};
   }
-  node.Unsupported("constants of texts, and sparse ones");
+  if (node.HasAttr("value_string") || node.HasAttr("value_strings")) {
+    node.SetNarrow(0, TextType());
+    if (node.HasAttr("value_strings")) return {MakeConstant(node.StringTensor(node.Strings("value_strings")))};
+    return {MakeConstant(node.StringTensor({node.String("value_string", "")}).Reshaped({}))};
+  }
+  node.Unsupported("sparse constants");
 }
 
 Results ConvertIdentity(NodeContext& node) { return {node.Input(0)}; }
@@ -51,6 +56,7 @@ int64_t Target(NodeContext& node) {
 /// The input as `narrow`, or as `dtype` where that is null.
 Results CastTo(NodeContext& node, const NarrowType* narrow, DataType dtype) {
   const NarrowType* from = node.NarrowOf(0);
+  if (narrow != nullptr && narrow->is_text) node.Unsupported("numbers written as strings");
   const Expr x = from == nullptr ? node.Input(0) : Widen(node, node.Input(0), *from);
   if (narrow == nullptr) return {node.Cast(x, dtype)};
   node.SetNarrow(0, narrow);
@@ -73,6 +79,7 @@ Results ConvertBitCast(NodeContext& node) {
   const int64_t target = Target(node);
   const NarrowType* to = FindNarrowType(static_cast<int>(target));
   const NarrowType* from = node.NarrowOf(0);
+  if (to != nullptr && to->is_text) node.Invalid("strings have no bits");
   const DataType dtype = to == nullptr ? node.DTypeOf(target) : to->storage();
   const int bits = from == nullptr ? static_cast<int>(node.TypeOf(node.Input(0)).dtype().size_bytes()) * 8 : from->bits;
   const int wanted = to == nullptr ? static_cast<int>(dtype.size_bytes()) * 8 : to->bits;
@@ -186,8 +193,7 @@ Results ConvertReshape(NodeContext& node) {
     known = std::nullopt;
   }
   const bool may_copy = known && !allow_zero && MayCopy(shape, *known);
-  const bool is_computed = !is_attribute && !node.IsConstant(1) && node.IsComputedFromSizes(1);
-  const bool is_open = (is_computed || (!is_attribute && IsListOfRun(node, 1))) && !allow_zero;
+  const bool is_open = !is_attribute && IsOfRun(node, 1) && !allow_zero;
   if ((!known || may_copy) && is_open) return {ReshapeByInput(node, data, known)};
   const Sizes wanted = known ? *known : node.SizeInts(1);
   const auto [result, inferred] = CopiedSizes(node, shape, wanted, allow_zero);
@@ -308,7 +314,11 @@ Results ConvertRange(NodeContext& node) {
   return {node.WithSizes(range, {SymbolicSize::CeilDivide(SymbolicSize::Maximum(span, 0), distance)})};
 }
 
-Results ConvertWhere(NodeContext& node) { return {node.Op("where", {node.Input(0), node.Input(1), node.Input(2)})}; }
+Results ConvertWhere(NodeContext& node) {
+  if (node.NarrowOf(1) != node.NarrowOf(2)) node.Invalid("X and Y have different element types");
+  node.SetNarrow(0, node.NarrowOf(1));
+  return {node.Op("where", {node.Input(0), node.Input(1), node.Input(2)})};
+}
 
 /// Splits dimensions, permutes, merges: what both shuffles between depth and space are.
 Expr Shuffle(NodeContext& node, const Sizes& split, const V& axes, const Sizes& merged) {
@@ -354,8 +364,8 @@ void AddTensorConverters(OnnxConverters& converters) {
   converters.Add("CastLike", ConvertCastLike, "input, target_type -> output", NarrowUse::kItsOwn);
   converters.Add("BitCast", ConvertBitCast, "input -> output", NarrowUse::kItsOwn);
   converters.Add("EyeLike", ConvertEyeLike, "input: [2] -> output");
-  converters.Add("Shape", ConvertShape, "data -> shape", NarrowUse::kItsOwn);
-  converters.Add("Size", ConvertSize, "data -> size", NarrowUse::kItsOwn);
+  converters.Add("Shape", ConvertShape, "data -> shape", NarrowUse::kReads);
+  converters.Add("Size", ConvertSize, "data -> size", NarrowUse::kReads);
   converters.Add("Reshape", ConvertReshape, "data, shape: int[1] -> reshaped", NarrowUse::kMoves);
   converters.Add("Flatten", ConvertFlatten, "input -> output", NarrowUse::kMoves);
   converters.Add("Squeeze", ConvertSqueeze, "data, axes?@13: int[0..1] -> squeezed", NarrowUse::kMoves);
@@ -363,7 +373,7 @@ void AddTensorConverters(OnnxConverters& converters) {
   converters.Add("Transpose", ConvertTranspose, "data -> transposed", NarrowUse::kMoves);
   converters.Add("ConstantOfShape", ConvertConstantOfShape, "input: int[1] -> output", NarrowUse::kItsOwn);
   converters.Add("Range", ConvertRange, "start: number[0..1], limit: same[0..1], delta: same[0..1] -> output");
-  converters.Add("Where", ConvertWhere, "condition: bool, X, Y -> output");
+  converters.Add("Where", ConvertWhere, "condition: bool, X, Y -> output", NarrowUse::kReads);
   converters.Add("DepthToSpace", ConvertDepthToSpace, "input: [4] -> output");
   converters.Add("SpaceToDepth", ConvertSpaceToDepth, "input: [4] -> output");
 }

@@ -38,9 +38,15 @@ class Random:
         """Returns either truth value."""
         return bool(self.rng.integers(2))
 
-    def choice(self, values: Any) -> Any:
-        """Returns one of some values."""
-        return values[self.rng.integers(len(values))]
+    def choice(self, values: Any, shape: tuple[int, ...] | None = None) -> Any:
+        """Returns one of some values, or of an array an array of them."""
+        return values[self.rng.integers(len(values), size=shape)]
+
+    def labels(self, attribute: str, numbers: list[int]) -> dict[str, Any]:
+        """Returns the attribute of class labels: these numbers, or strings in their place."""
+        if self.flag():
+            return {attribute: numbers}
+        return {"classlabels_strings": [f"class {number}" for number in numbers]}
 
     def floats(self, *shape: int, dtype: Any = np.float32) -> Array:
         """Returns normally distributed numbers."""

@@ -98,6 +98,54 @@ def label_encoder_of_tensors(r: Random) -> Case:
     return Case([x], attributes, domain=DOMAIN, version=4)
 
 
+WORDS = ["", "a", "b", "cat", "Käse", "two words"]
+
+
+def words(r: Random, *shape: int) -> Array:
+    """Returns strings, some of which no table has."""
+    return r.choice(np.array([*WORDS, "unknown"]), shape).astype(object)
+
+
+@case("LabelEncoder.strings")
+def label_encoder_of_strings(r: Random) -> Case:
+    """Numbers for strings, strings for numbers, strings for strings."""
+    kind = str(r.choice(["to", "from", "both"]))
+    numbers = r.rng.permutation(20)[: len(WORDS)].tolist()
+    attributes: dict[str, Any] = {"keys_int64s": numbers} if kind == "from" else {"keys_strings": WORDS}
+    attributes |= {"values_int64s": numbers} if kind == "to" else {"values_strings": [*WORDS[1:], "last"]}
+    if kind != "to" and r.flag():
+        attributes["default_string"] = "none"
+    x = r.below(20, 3, 4) if kind == "from" else words(r, 3, 4)
+    return Case([x], attributes, domain=DOMAIN, version=2)
+
+
+@case("LabelEncoder.classes")
+def label_encoder_of_classes(r: Random) -> Case:
+    """Strings and their places in a list."""
+    x = words(r, 5) if r.flag() else r.below(9, 5)
+    return Case([x], {"classes_strings": WORDS}, domain=DOMAIN, version=1)
+
+
+@case("CategoryMapper")
+def category_mapper(r: Random) -> Case:
+    """Strings and their numbers."""
+    x = words(r, 2, 3) if r.flag() else r.below(9, 2, 3)
+    attributes = {"cats_strings": WORDS, "cats_int64s": r.rng.permutation(9)[: len(WORDS)].tolist()}
+    return Case([x], attributes, domain=DOMAIN)
+
+
+@case("OneHotEncoder.strings")
+def one_hot_encoder_of_strings(r: Random) -> Case:
+    """Ones at categories that are strings."""
+    return Case([words(r, 2, 3)], {"cats_strings": WORDS[: r.size(1, 6)], "zeros": 1}, domain=DOMAIN)
+
+
+@case("ArrayFeatureExtractor.strings")
+def array_feature_extractor_of_strings(r: Random) -> Case:
+    """Chosen features that are strings."""
+    return Case([words(r, 3, 4), r.below(4, 2)], weights=(1,), domain=DOMAIN)
+
+
 @case("ArrayFeatureExtractor")
 def array_feature_extractor(r: Random) -> Case:
     """Chosen features."""

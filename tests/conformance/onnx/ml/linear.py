@@ -34,10 +34,9 @@ def linear_classifier(r: Random) -> Case:
     attributes = {
         "coefficients": r.floats(classes * features).tolist(),
         "intercepts": r.floats(classes).tolist(),
-        "classlabels_ints": [3 * label - 2 for label in range(max(classes, 2))],
         "post_transform": str(r.choice(transforms)),
         "multi_class": int(r.flag()),
-    }
+    } | r.labels("classlabels_ints", [3 * label - 2 for label in range(max(classes, 2))])
     return Case([features_of(r, features)], attributes, domain=DOMAIN, outputs=(True, True))
 
 
@@ -73,9 +72,9 @@ def svm_classifier(r: Random, probabilities: bool) -> Case:
         "rho": r.floats(pairs).tolist(),
         "support_vectors": r.floats(vectors * features).tolist(),
         "vectors_per_class": per_class,
-        "classlabels_ints": [5 * label - 4 for label in range(classes)],
         "post_transform": str(r.choice(["NONE", "NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])),
     }
+    attributes |= r.labels("classlabels_ints", [5 * label - 4 for label in range(classes)])
     if probabilities:
         attributes |= {"prob_a": (-np.abs(r.floats(pairs))).tolist(), "prob_b": r.floats(pairs).tolist()}
         attributes["post_transform"] = "NONE"
@@ -104,6 +103,5 @@ def svm_classifier_linear(r: Random) -> Case:
         "coefficients": (np.abs(coefficients) if r.flag() else coefficients).tolist(),
         "rho": r.floats(1).tolist(),
         "kernel_params": [0.0, 0.0, 0.0],
-        "classlabels_ints": list(range(classes)),
-    }
+    } | r.labels("classlabels_ints", list(range(classes)))
     return Case([features_of(r, features)], attributes, domain=DOMAIN, outputs=(True, True))

@@ -146,10 +146,11 @@ def tree_ensemble_classifier(r: Random) -> Case:
         "class_nodeids": nodes,
         "class_ids": ids,
         "class_weights": numbers,
-        # ONNX Runtime calls two classes 0 and 1 if both have votes.
-        "classlabels_int64s": [0, 1] if classes == 2 and kind != "first" else [7 * c - 3 for c in range(classes)],
         "post_transform": str(r.choice(TRANSFORMS[:4])) if r.flag() else "NONE",
     }
+    # ONNX Runtime calls two classes 0 and 1 if both have votes.
+    numbers_of_classes = [0, 1] if classes == 2 and kind != "first" else [7 * c - 3 for c in range(classes)]
+    attributes |= r.labels("classlabels_int64s", numbers_of_classes)
     if r.flag() and (kind == "all" or (kind == "first" and classes == 2)):
         attributes["base_values"] = grid(r, classes if kind == "all" else 1).tolist()
     return Case(

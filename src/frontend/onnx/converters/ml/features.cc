@@ -108,7 +108,8 @@ void AddMlFeatures(OnnxConverters& converters) {
   converters.Add("ai.onnx.ml.Normalizer", ConvertNormalizer, "X: number[1..2] -> Y");
   converters.Add("ai.onnx.ml.Imputer", ConvertImputer, "X: number[1..] -> Y");
   converters.Add("ai.onnx.ml.Binarizer", ConvertBinarizer, "X: number -> Y");
-  converters.Add("ai.onnx.ml.ArrayFeatureExtractor", ConvertArrayFeatureExtractor, "X: [1..], Y: int[0..2] -> Z");
+  converters.Add("ai.onnx.ml.ArrayFeatureExtractor", ConvertArrayFeatureExtractor, "X: [1..], Y: int[0..2] -> Z",
+                 NarrowUse::kMoves);
   converters.Add("ai.onnx.ml.FeatureVectorizer", ConvertFeatureVectorizer, "X+: number[1..2] -> Y");
   converters.Add("ai.onnx.ml.ZipMap", ConvertZipMap, "X: float[1..2] -> Z");
 }

@@ -63,7 +63,8 @@ Results ConvertLinearClassifier(NodeContext& node) {
 
 void AddMlLinear(OnnxConverters& converters) {
   converters.Add("ai.onnx.ml.LinearRegressor", ConvertLinearRegressor, "X: number[1..2] -> Y");
-  converters.Add("ai.onnx.ml.LinearClassifier", ConvertLinearClassifier, "X: number[1..2] -> Y, Z?");
+  converters.Add("ai.onnx.ml.LinearClassifier", ConvertLinearClassifier, "X: number[1..2] -> Y, Z?",
+                 NarrowUse::kItsOwn);
 }
 
 }  // namespace collage

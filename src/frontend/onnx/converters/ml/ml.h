@@ -24,7 +24,7 @@ Expr PostTransformed(NodeContext& node, const Expr& scores, const std::string& t
 /// Attribute post_transform.
 std::string PostTransform(NodeContext& node);
 
-/// The labels that integers of attribute `ints` are. Throws kUnsupported where the node has strings in their place.
+/// The labels that integers of attribute `ints` are, or strings in their place: then output 0 is one of strings.
 std::vector<int64_t> ClassLabels(NodeContext& node, const char* ints);
 /// For each element of `index` the label at it; [N].
 Expr LabelsAt(NodeContext& node, const std::vector<int64_t>& labels, const Expr& index);

@@ -5,6 +5,7 @@
 
 #include "frontend/onnx/builders.h"
 #include "frontend/onnx/converters/ml/ml.h"
+#include "frontend/onnx/narrow_types.h"
 
 namespace collage {
 namespace {
@@ -59,10 +60,8 @@ V ClassLabels(NodeContext& node, const char* ints) {
   if (!labels.empty()) return labels;
   const std::vector<std::string> names = node.Strings("classlabels_strings");
   if (names.empty()) node.Invalid(fmt::format("has no class labels ('{}')", ints));
-  node.Unsupported(
-      fmt::format("labels that are strings, such as '{}': there are no tensors of strings; train the "
-                  "model on numbers of classes",
-                  names[0]));
+  node.SetNarrow(0, TextType());
+  return node.StringTensor(names).ToInts();
 }
 
 Expr Numbers(const Shape& shape, DataType dtype, const std::vector<double>& values) {

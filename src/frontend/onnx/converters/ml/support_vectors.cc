@@ -266,7 +266,7 @@ Results ConvertClassifier(NodeContext& node) {
 
 void AddMlSupportVectors(OnnxConverters& converters) {
   converters.Add("ai.onnx.ml.SVMRegressor", ConvertRegressor, "X: number[1..2] -> Y");
-  converters.Add("ai.onnx.ml.SVMClassifier", ConvertClassifier, "X: number[1..2] -> Y, Z?");
+  converters.Add("ai.onnx.ml.SVMClassifier", ConvertClassifier, "X: number[1..2] -> Y, Z?", NarrowUse::kItsOwn);
 }
 
 }  // namespace collage

@@ -342,7 +342,8 @@ Results ConvertCompact(NodeContext& node) {
 
 void AddMlTrees(OnnxConverters& converters) {
   converters.Add("ai.onnx.ml.TreeEnsembleRegressor", ConvertRegressor, "X: number[1..2] -> Y");
-  converters.Add("ai.onnx.ml.TreeEnsembleClassifier", ConvertClassifier, "X: number[1..2] -> Y, Z?");
+  converters.Add("ai.onnx.ml.TreeEnsembleClassifier", ConvertClassifier, "X: number[1..2] -> Y, Z?",
+                 NarrowUse::kItsOwn);
   converters.Add("ai.onnx.ml.TreeEnsemble", ConvertCompact, "X: float[1..2] -> Y");
 }
 
