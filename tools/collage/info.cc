@@ -35,13 +35,21 @@ Fact PortRow(const PortInfo& port) {
       .Says("{name} {dtype} " + Literal(ToString(port.shape)) + "{?shape}");
 }
 
+/// The type of a parameter, with strings in place of the integers that stand for them.
+std::string TypeText(const Type& type, bool is_text) {
+  if (type == nullptr) return "";
+  std::string text = ToString(type);
+  const std::string numbers = kInt64.ToString();
+  const size_t place = text.rfind(numbers);
+  return is_text && place != std::string::npos ? text.replace(place, numbers.size(), "string") : text;
+}
+
 Fact FunctionRow(const vm::Executable& executable, const std::string& name) {
   std::vector<Fact> inputs;
+  const StringTensors strings = executable.Strings(name);
   for (const Var& param : executable.Parameters(name)) {
-    const Type& type = param->type_annotation();
-    inputs.push_back(Fact::Record("", "",
-                                  {Fact::Text("name", "name", param->name()),
-                                   Fact::Text("type", "type", type == nullptr ? "" : ToString(type))})
+    const std::string type = TypeText(param->type_annotation(), strings.IsParam(inputs.size()));
+    inputs.push_back(Fact::Record("", "", {Fact::Text("name", "name", param->name()), Fact::Text("type", "type", type)})
                          .Says("{name}[: {type}]"));
   }
   return Fact::Record("", "",

@@ -384,6 +384,37 @@ TEST(OpenImportTest, AttentionOfAnyNumberOfHeads) {
                 {{"x", {1, 6, 1, 4}}, {"k", {1, 1, 7, 4}}}});
 }
 
+/// A buffer whose files leave the features of a head open, though keys have them: what multiplies the result knows
+/// them.
+TEST(OpenImportTest, ABufferOfKeysHasTheFeaturesOfKeys) {
+  OpenModel model;
+  model.X({"N", "S", "16"}).SymbolicInput("k", TensorProto::FLOAT, {"N", "S", "8"});
+  model.SymbolicInput("past", TensorProto::FLOAT, {"N", "2", "P", "features"});
+  model.SymbolicInput("mask", TensorProto::INT64, {"N", "T"});
+  model.Size("mask", 0, "batch");
+  model.Size("mask", 1, "total");
+  model.List("one", {1});
+  model.Cast("total", "length", TensorProto::INT32);
+  model.Node("Sub", {"total", "one"}, {"last"});
+  model.Node("Expand", {"last", "batch"}, {"lasts"});
+  model.Cast("lasts", "lengths", TensorProto::INT32);
+  onnx::NodeProto& node =
+      model.Node("GroupQueryAttention", {"x", "k", "k", "past", "past", "lengths", "length"}, {"y", "keys", "values"});
+  node.set_domain("com.microsoft");
+  SetInt(node, "num_heads", 4);
+  SetInt(node, "kv_num_heads", 2);
+  std::vector<InputShapes> sizes;
+  for (const auto& [batch, tokens, past] : {std::tuple{1, 3, 2}, std::tuple{2, 1, 5}, std::tuple{1, 1, 1}}) {
+    sizes.push_back({{"x", {batch, tokens, 16}},
+                     {"k", {batch, tokens, 8}},
+                     {"past", {batch, 2, past, 4}},
+                     {"mask", {batch, past + tokens}}});
+  }
+  Check(model, sizes);
+  const Type type = ImportOnnx(model.Write()).main()->body()->checked_type();
+  EXPECT_EQ(AsTensorType(type)->shape().back(), Dim(16)) << ToString(type);
+}
+
 TEST(OpenImportTest, AnglesOfAnyNumberOfFeatures) {
   for (const int64_t interleaved : {0, 1}) {
     OpenModel model(23);

@@ -322,7 +322,11 @@ class GroupQuery {
   /// buffer has room for all tokens, what was there.
   Expr Kept(size_t past, const Expr& added) {
     if (!node_.HasInput(past)) return added;
-    const Expr buffer = node_.Input(past);
+    Expr buffer = node_.Input(past);
+    const SymbolicSize features = node_.SizesOf(added)[3];
+    // Files of GenAI's builder leave it open.
+    if (!node_.SizesOf(buffer)[3].is_known() && features.is_known())
+      buffer = node_.WithSizeAlong(buffer, node_.SizesOf(buffer), 3, features);
     const Sizes shape = node_.SizesOf(buffer);
     if (shape[2] == total_) {
       const Expr rows = node_.Op("add", {Positions(node_, queries_, 2), before_});
