@@ -46,7 +46,7 @@ class CompileProgress {
 struct CompileOptions {
   /// Executable to write.
   std::filesystem::path output;
-  /// Binds inputs: name → shape.
+  /// Binds inputs: name → shape, with -1 for sizes that stay as they are.
   std::map<std::string, Shape> shapes;
   /// Sizes of dimensions, by name ("sequence", or "x[0]" for one without a name): one size, or the least and the
   /// largest of a dynamic dimension. Runs refuse other sizes.

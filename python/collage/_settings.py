@@ -15,7 +15,7 @@ class Settings(TypedDict, total=False):
     """Settings of a compilation; docs/settings.md describes them, too."""
 
     shapes: Mapping[str, Sequence[int]] | None
-    """Shape of a dynamic input. None: dynamic sizes stay symbolic."""
+    """Shape of a dynamic input; ? (in Python -1) for a size that stays as it is. None: dynamic sizes stay symbolic."""
 
     dims: Mapping[str, int | Sequence[int]] | None
     """Size of a dimension in all inputs, or the range of its sizes: runs refuse others. A dimension without a name is

@@ -29,7 +29,7 @@ std::vector<Setting> ModelSettings() {
        .group = "Model",
        .commands = kCompileAndTune,
        .type = Shapes(&Options::shapes),
-       .doc = "Shape of a dynamic input.",
+       .doc = "Shape of a dynamic input; ? (in Python -1) for a size that stays as it is.",
        .unset = "dynamic sizes stay symbolic",
        .page = "support.md#dynamic-shapes"},
       {.name = "dims",

@@ -39,15 +39,21 @@ bool ReadNumber(std::string_view text, Number* number, std::string_view* rest) {
   return code == std::errc();
 }
 
-/// Reads "NAME=1x3x640" with `separator` between the numbers; nothing where that is malformed.
-std::optional<std::pair<std::string, std::vector<int64_t>>> ReadNamed(const std::string& text, char separator) {
+/// Reads "NAME=1x3x640" with `separator` between the numbers, or for each -1 an `open` character; nothing where that is
+/// malformed.
+std::optional<std::pair<std::string, std::vector<int64_t>>> ReadNamed(const std::string& text, char separator,
+                                                                      char open = '\0') {
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) return std::nullopt;
   std::vector<int64_t> numbers;
   std::string_view rest = std::string_view(text).substr(equals + 1);
   while (!rest.empty()) {
-    int64_t number = 0;
-    if (!ReadNumber(rest, &number, &rest) || number < 0) return std::nullopt;
+    int64_t number = -1;
+    if (open != '\0' && rest[0] == open) {
+      rest.remove_prefix(1);
+    } else if (!ReadNumber(rest, &number, &rest) || number < 0) {
+      return std::nullopt;
+    }
     numbers.push_back(number);
     if (rest.empty()) break;
     if (rest[0] != separator || rest.size() == 1) return std::nullopt;
@@ -129,8 +135,10 @@ std::vector<std::string> SplitCommas(std::string_view text) {
 std::map<std::string, std::vector<int64_t>> ParseShapes(const std::vector<std::string>& texts) {
   std::map<std::string, std::vector<int64_t>> shapes;
   for (const std::string& text : texts) {
-    const auto named = ReadNamed(text, 'x');
-    if (!named) Fail(fmt::format("malformed shape '{}'", text), "write NAME=1x3x640x640, or NAME= for a scalar");
+    const auto named = ReadNamed(text, 'x', '?');
+    if (!named)
+      Fail(fmt::format("malformed shape '{}'", text),
+           "write NAME=1x3x640x640, with ? for a size that stays as it is, or NAME= for a scalar");
     if (!shapes.insert(*named).second) Fail(fmt::format("the shape of '{}' is given twice", named->first));
   }
   return shapes;

@@ -103,7 +103,9 @@ Shape ShapeOf(const vm::Executable& program, size_t index, const Var& param, con
                 "only programs of tensors are timed");
   }
   const auto given = sizes.shapes.find(param->name());
-  if (given != sizes.shapes.end()) return given->second;
+  if (given != sizes.shapes.end() && std::ranges::none_of(given->second, [](int64_t size) { return size < 0; })) {
+    return given->second;
+  }
   const NamedDimensions dimensions = program.Dimensions("main");
   Shape shape;
   for (const Dim& dim : type->shape()) {

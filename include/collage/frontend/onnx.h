@@ -12,7 +12,8 @@
 namespace collage {
 
 struct ImportOptions {
-  /// Shapes of inputs, by input name; also of one that the model gives another shape of the same rank.
+  /// Shapes of inputs, by input name; also of one that the model gives another shape of the same rank. A size of -1
+  /// stays as it is.
   std::map<std::string, Shape> shapes;
   /// Sizes of dimensions: by the names that the model gives them, or "x[0]", by input and axis, which may also be one
   /// to which the model gives a size. A range of more than one size leaves the dimension open within it.

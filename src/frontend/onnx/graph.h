@@ -76,6 +76,8 @@ class OnnxGraph {
   bool IsGiven(const std::string& name) const;
   /// Returns a parameter with the shape that options or the model give, and symbols for its dynamic dimensions.
   Var InputParam(const onnx::ValueInfoProto& input);
+  /// The sizes of an input that the file or options give, `given` among them; `?` for others.
+  std::vector<Dim> KnownDims(const onnx::ValueInfoProto& input, const Shape& given) const;
   std::optional<int64_t> GivenDim(const onnx::TensorShapeProto::Dimension& dim) const;
   /// The sizes that options give a dimension by its name or its place.
   std::optional<SizeRange> GivenRange(const onnx::ValueInfoProto& input, int axis) const;

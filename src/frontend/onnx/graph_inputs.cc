@@ -268,7 +268,7 @@ void OnnxGraph::BindSymbols(const std::vector<const onnx::ValueInfoProto*>& inpu
       const std::string name = NameOf(dims[i]);
       if (KnownDim(dims[i]) || name.empty()) continue;
       const int64_t size = given->second[static_cast<size_t>(i)];
-      if (bound_.emplace(name, size).first->second != size) ambiguous.insert(name);
+      if (size >= 0 && bound_.emplace(name, size).first->second != size) ambiguous.insert(name);
     }
   }
   for (const std::string& name : ambiguous) bound_.erase(name);
@@ -319,10 +319,23 @@ void OnnxGraph::CheckGivenShape(const onnx::ValueInfoProto& input, const Shape& 
   for (int i = 0; i < tensor.shape().dim_size(); ++i) {
     const std::optional<SizeRange> range = GivenRange(input, i);
     const int64_t size = given[static_cast<size_t>(i)];
-    if (!range || (size >= range->low && size <= range->high)) continue;
+    if (!range || size < 0 || (size >= range->low && size <= range->high)) continue;
     const std::string name = NameOf(tensor.shape().dim(i));
     refuse(fmt::format(": '{}' is given other sizes", name.empty() ? PlaceText(input, i) : name));
   }
+}
+
+std::vector<Dim> OnnxGraph::KnownDims(const onnx::ValueInfoProto& input, const Shape& given) const {
+  const auto& stated = input.type().tensor_type().shape();
+  std::vector<Dim> dims;
+  for (int i = 0; i < stated.dim_size(); ++i) {
+    const std::optional<SizeRange> range = GivenRange(input, i);
+    std::optional<int64_t> size = GivenDim(stated.dim(i));
+    if (range) size = range->low == range->high ? std::optional(range->low) : std::nullopt;
+    if (!given.empty() && given[static_cast<size_t>(i)] >= 0) size = given[static_cast<size_t>(i)];
+    dims.push_back(size ? Dim(*size) : Dim::Any());
+  }
+  return dims;
 }
 
 Var OnnxGraph::InputParam(const onnx::ValueInfoProto& input) {
@@ -340,25 +353,18 @@ Var OnnxGraph::InputParam(const onnx::ValueInfoProto& input) {
   }
   dimension_names_.emplace_back();
   const auto param = [&](std::vector<Dim> shape) { return TypedVar(input.name(), std::move(shape), *dtype, where); };
-  std::vector<Dim> shape;
-  bool is_open = false;
-  for (int i = 0; i < tensor.shape().dim_size(); ++i) {
-    const std::optional<SizeRange> range = GivenRange(input, i);
-    std::optional<int64_t> size = GivenDim(tensor.shape().dim(i));
-    if (range) size = range->low == range->high ? std::optional(range->low) : std::nullopt;
-    is_open = is_open || !size;
-    shape.push_back(size ? Dim(*size) : Dim::Any());
-  }
   const auto given = options_.shapes.find(input.name());
-  if (given != options_.shapes.end()) {
-    CheckGivenShape(input, given->second);
+  const bool is_given = given != options_.shapes.end();
+  if (is_given) CheckGivenShape(input, given->second);
+  if (is_given && std::ranges::none_of(given->second, [](int64_t size) { return size < 0; })) {
     return param({given->second.begin(), given->second.end()});
   }
+  std::vector<Dim> shape = KnownDims(input, is_given ? given->second : Shape());
   if (!tensor.has_shape()) {
     throw Error(ErrorCategory::kInput, fmt::format("input '{}' has no shape in the file", input.name()), where,
                 fmt::format("give it, as in --shape {}=1x3x224x224", input.name()));
   }
-  if (!is_open) return param(std::move(shape));
+  if (std::ranges::none_of(shape, &Dim::is_any)) return param(std::move(shape));
   dimension_names_.back().resize(shape.size());
   for (size_t i = 0; i < shape.size(); ++i) {
     if (!shape[i].is_any()) continue;

@@ -10,6 +10,7 @@
 #include "ir/eval/interpreter.h"
 #include "unit/frontend/model_file.h"
 #include "unit/frontend/open_model_check.h"
+#include "unit/support/throws.h"
 
 namespace collage {
 namespace {
@@ -413,6 +414,24 @@ TEST(OpenImportTest, ABufferOfKeysHasTheFeaturesOfKeys) {
   Check(model, sizes);
   const Type type = ImportOnnx(model.Write()).main()->body()->checked_type();
   EXPECT_EQ(AsTensorType(type)->shape().back(), Dim(16)) << ToString(type);
+}
+
+TEST(OpenImportTest, AShapeThatLeavesASizeOpen) {
+  OpenModel model;
+  model.X({"N", "W"}).SymbolicInput("z", TensorProto::FLOAT, {"N", "W"});
+  model.Node("Add", {"x", "z"}, {"y"});
+  const IRModule module = ImportOnnx(model.Write(), {.shapes = {{"x", {-1, 4}}}});
+  const Function main = module.main();
+  for (const Var& param : main->params()) {
+    const std::vector<Dim>& shape = AsTensorType(param->checked_type())->shape();
+    EXPECT_TRUE(shape[0].is_any());
+    EXPECT_EQ(shape[1], Dim(4)) << "a size that is given holds for all dimensions of its name";
+  }
+  ExpectError(
+      [&] {
+        ImportOnnx(model.Write(), {.shapes = {{"x", {-1, 4, 4}}}});
+      },
+      ErrorCategory::kInput, "input 'x' has shape [N, W]");
 }
 
 TEST(OpenImportTest, AnglesOfAnyNumberOfFeatures) {

@@ -63,7 +63,9 @@ TEST(ArgumentText, SplitsAtCommasAndDropsEmptyParts) {
 
 TEST(ArgumentText, ReadsShapesByName) {
   EXPECT_EQ(ParseShapes({"x=1x3x640", "a=b=2", "s="}), (Shapes{{"x", {1, 3, 640}}, {"a=b", {2}}, {"s", {}}}));
-  for (const char* text : {"", "x", "=1", "x=-1", "x=1x", "x=x1", "x=1xabc", "x=1y2", "x=99999999999999999999"}) {
+  EXPECT_EQ(ParseShapes({"x=?x4", "y=1x?"}), (Shapes{{"x", {-1, 4}}, {"y", {1, -1}}}));
+  for (const char* text :
+       {"", "x", "=1", "x=-1", "x=1x", "x=x1", "x=1xabc", "x=1y2", "x=99999999999999999999", "x=??", "x=1?", "x=?1"}) {
     ExpectError([&] { ParseShapes({text}); }, ErrorCategory::kInput, "malformed shape '" + std::string(text) + "'");
   }
   ExpectError([] { ParseShapes({"x=1", "x=2"}); }, ErrorCategory::kInput, "the shape of 'x' is given twice");
