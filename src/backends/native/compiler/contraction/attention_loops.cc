@@ -171,6 +171,7 @@ class AttentionEmitter {
   void NoteSpace() {
     for (Contraction* form : {&to_scores_, &to_result_}) {
       form->rows = matrices_[1];
+      if (form->channels >= width_) form->panel_vectors = width_ / e_.lanes();
       ProductSpace space = SpaceOf(state_, *form, rows_, /*tiles=*/1);
       space.has_block = false;
       state_.space.Note(space);

@@ -57,7 +57,9 @@ class ContractionEmitter {
         output_(output),
         tile_(TileFor(state, form.dtype, form.factors)),
         library_(LibraryTiles::For(state, form, output, tile_.vectors)),
-        sums_(state, form) {}
+        sums_(state, form_) {
+    if (form_.channels >= tile_.vectors * e_.lanes()) form_.panel_vectors = tile_.vectors;
+  }
 
   void Run() {
     const int64_t width = static_cast<int64_t>(tile_.vectors) * e_.lanes();
@@ -215,7 +217,7 @@ class ContractionEmitter {
 
   PartitionState& state_;
   Emitter& e_;
-  const Contraction& form_;
+  Contraction form_;
   const StageOutput& output_;
   Tile tile_;
   std::optional<LibraryTiles> library_;  ///< what computes tiles in place of `sums_`

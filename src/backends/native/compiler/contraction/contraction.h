@@ -29,6 +29,9 @@ struct Contraction {
   std::vector<int64_t> outer;  ///< sizes of the outer dimensions
   int64_t rows = 1;
   int64_t channels = 1;
+  /// Vectors of a whole panel, if there is one: sums of what is left behind whole panels are added up in as many parts
+  /// as theirs, so that equal channels have equal sums, wherever they lie. 0: there are no whole panels.
+  int64_t panel_vectors = 0;
   std::vector<int64_t> inner;  ///< sizes of the dimensions that are summed over, innermost last
   /// The address of a(outer, row, inner); rows follow each other at `row_stride` elements.
   std::function<Ptr(const I64s& outer, const I64& row, const I64s& inner)> a_address;

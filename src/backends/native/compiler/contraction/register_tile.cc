@@ -18,7 +18,8 @@ Vectors RegisterTile::Emit(const I64s& outer, const I64& row, int64_t rows, cons
   const int64_t count = rows * vectors;
   // Few rows: several positions of the innermost dimension are summed apart.
   const int64_t depth = form_.inner.empty() ? 1 : form_.inner.back();
-  const int64_t chains = IsSymbolic(depth) ? 1 : ChainsOf(count, depth);
+  const int64_t of_whole = rows * std::max<int64_t>(vectors, form_.panel_vectors);
+  const int64_t chains = IsSymbolic(depth) ? 1 : ChainsOf(of_whole, depth);
   turns_ = IsSymbolic(depth) ? 1 : unroll_;
   while (!IsSymbolic(depth) && depth % (chains * turns_) != 0) --turns_;
   Vectors sums = Starts(outer, rows, panel, vectors);

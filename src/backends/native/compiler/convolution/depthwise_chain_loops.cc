@@ -147,6 +147,7 @@ class DepthwiseChainEmitter {
     Contraction& form = product.form;
     form.outer = {1};
     form.channels = shape[0];
+    if (form.channels >= width_) form.panel_vectors = width_ / e_.lanes();
     form.inner = {in_pairs ? shape[1] / 2 : shape[1]};
     form.factors = product.factors;
     form.b_address = [&](const I64s&, const I64& panel, const I64s& k) {

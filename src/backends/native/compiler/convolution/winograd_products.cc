@@ -13,6 +13,7 @@ Contraction WinogradProducts::Form() {
   form.outer = {blocks_.tiles.positions};
   form.rows = blocks_.block;
   form.channels = blocks_.channels_out;
+  if (form.channels >= blocks_.width) form.panel_vectors = blocks_.width / blocks_.lanes;
   form.factors = blocks_.are_in_pairs ? DotKind::kBFloat16 : DotKind::kOne;
   form.inner = {blocks_.depth};
   form.row_stride = memory_.spectrum.strides[2];
