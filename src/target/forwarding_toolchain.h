@@ -8,17 +8,19 @@
 #include "collage/target/compiles_elsewhere.h"
 #include "collage/target/composite_calls.h"
 #include "collage/target/fusion_patterns.h"
+#include "collage/target/symbolic_sizes.h"
 #include "collage/target/toolchain.h"
 
 namespace collage {
 
-/// Forwards every virtual function of `Toolchain`, of `HasFusionPatterns`, of `CallsLibraries` and of
-/// `CompilesElsewhere`. A decorator derives from it and overrides only the functions whose answers differ, so that it
-/// cannot lose one: a test (forwarding_toolchain_test.cc) compares the tables of virtual functions and fails when a
-/// function that is added to `Toolchain` is not forwarded here.
+/// Forwards every virtual function of `Toolchain`, of `HasFusionPatterns`, of `CallsLibraries`, of `HasSymbolicSizes`
+/// and of `CompilesElsewhere`. A decorator derives from it and overrides only the functions whose answers differ, so
+/// that it cannot lose one: a test (forwarding_toolchain_test.cc) compares the tables of virtual functions and fails
+/// when a function that is added to `Toolchain` is not forwarded here.
 class ForwardingToolchain : public Toolchain,
                             public HasFusionPatterns,
                             public CallsLibraries,
+                            public HasSymbolicSizes,
                             public CompilesElsewhere {
  public:
   /// `inner` must outlive this.
@@ -44,6 +46,10 @@ class ForwardingToolchain : public Toolchain,
   bool only_keeps_precision() const override { return inner_.only_keeps_precision(); }
   std::vector<std::string> FusionPatterns() const override { return FusionPatternsOf(inner_); }
   std::vector<const Toolchain*> CalledLibraries() const override { return CalledLibrariesOf(inner_); }
+  bool compiles_symbolic_sizes() const override { return CompilesSymbolicSizes(inner_); }
+  Result<void> SupportsSymbolicSizes(const CallNode& call) const override {
+    return collage::SupportsSymbolicSizes(inner_, call);
+  }
   bool IsForThisProcessor() const override { return CompilesForThisProcessor(inner_); }
   Availability ProbeCompiler() const override { return ProbeCompilerOf(inner_); }
   Availability ProbeRunner() const override { return ProbeRunnerOf(inner_); }
