@@ -6,13 +6,30 @@
 #include <numeric>
 
 #include "frontend/onnx_export/exporter.h"
+#include "ir/shapes/reshape_pattern.h"
 
 namespace collage {
 namespace {
 
 using V = std::vector<int64_t>;
 
-OnnxNames Reshape(OnnxExportCall& call) { return {call.Reshape(call.Arg(0), call.ResultSizes())}; }
+/// Sizes that are one of the argument's are taken from its shape, if there are several that only a run knows.
+OnnxNames Reshape(OnnxExportCall& call) {
+  const std::vector<Dim>& to = call.ResultType().shape();
+  if (std::ranges::count_if(to, &Dim::is_any) < 2) return {call.Reshape(call.Arg(0), call.ResultSizes())};
+  const bool is_literal = call.attrs().Has("allowzero") && call.attrs().Bool("allowzero");
+  const auto pattern = FindReshapePattern(call.TypeOf(0).shape(), to, is_literal ? V{} : call.attrs().Ints("newshape"));
+  if (!pattern) call.Unsupported("more than one size that is known at run time only");
+  if (!pattern->needs_shape()) return {call.Node("Reshape", {call.Arg(0), call.Ints(pattern->sizes)})};
+  const std::string shape = call.Node("Shape", {call.Arg(0)});
+  OnnxNames sizes;
+  for (size_t i = 0; i < pattern->sizes.size(); ++i) {
+    const bool is_copy = pattern->sizes[i] == ReshapePattern::kFromShape;
+    sizes.push_back(is_copy ? call.Node("Gather", {shape, call.Ints({pattern->dims[i]})}, {{"axis", 0}})
+                            : call.Ints({pattern->sizes[i]}));
+  }
+  return {call.Node("Reshape", {call.Arg(0), call.Node("Concat", sizes, {{"axis", 0}})})};
+}
 
 OnnxNames ExpandDims(OnnxExportCall& call) {
   const int64_t count = call.attrs().Int("num_newaxis");
@@ -47,7 +64,9 @@ OnnxNames Stack(OnnxExportCall& call) {
 
 OnnxNames Split(OnnxExportCall& call) {
   const int64_t axis = call.Axis("axis", call.Rank(0));
-  const int64_t length = call.ShapeOf(0)[static_cast<size_t>(axis)];
+  const Dim& dim = call.TypeOf(0).shape()[static_cast<size_t>(axis)];
+  if (dim.is_any()) call.Unsupported("a split of a size that is known at run time only");
+  const int64_t length = dim.size();
   const AttrValue& how = call.attrs().Get("indices_or_sections");
   V sizes;
   if (how.as_int() != nullptr) {

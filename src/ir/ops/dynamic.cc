@@ -11,6 +11,7 @@
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
 #include "ir/ops/traits.h"
+#include "ir/tensor_types.h"
 
 namespace collage {
 namespace {
@@ -147,6 +148,11 @@ Attrs StaticAttrs(const DynamicOp& op, Attrs attrs, std::span<const Tensor> valu
     }
   }
   return CompleteAttrs(static_op, std::move(attrs));
+}
+
+bool MakesSizesOfValues(const CallNode& call) {
+  const auto is_static = [](const Expr& arg) { return HasStaticTensorsOnly(arg->checked_type()); };
+  return !HasStaticTensorsOnly(call.checked_type()) && std::ranges::all_of(call.args(), is_static);
 }
 
 bool ReadsShapeAlone(const OpDef& op) { return op.name == "shape_of" || op.name == "ndarray_size"; }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collage/ir/attrs.h"
+#include "collage/ir/expr.h"
 #include "collage/ir/op.h"
 #include "collage/runtime/tensor.h"
 
@@ -41,6 +42,10 @@ const DynamicOp* FindDynamicOp(std::string_view name);
 
 /// Whether the result of `op` follows from the shape of its argument, whatever the elements.
 bool ReadsShapeAlone(const OpDef& op);
+
+/// Whether the shape of what `call`, typed, gives follows from the elements of its arguments, whose shapes are static:
+/// a range, for example.
+bool MakesSizesOfValues(const CallNode& call);
 
 /// The attributes of the static operator: `attrs` and what `values`, integers in order of DynamicOp::attrs, say.
 Attrs StaticAttrs(const DynamicOp& op, Attrs attrs, std::span<const Tensor> values);
