@@ -30,6 +30,9 @@ std::span<const OperatorRow> Operators();
 /// Whether `call`, of an operator and typed, has a translation; the reason when not.
 Result<void> Supports(const CallNode& call);
 
+/// Whether `call`, in which sizes may be symbolic, has a translation that finds them when it runs; the reason when not.
+Result<void> SupportsSymbolic(const CallNode& call);
+
 /// Checks limits of the operator `name` in OpenVINO, beyond unsupported types.
 Result<void> CheckLimits(const CallNode& call, std::string_view name);
 

@@ -9,6 +9,7 @@
 #include "backends/openvino/support.h"
 #include "collage/support/error.h"
 #include "collage/target/bundled_files.h"
+#include "collage/target/symbolic_sizes.h"
 #include "collage/target/toolchain_module.h"
 
 namespace collage::openvino {
@@ -29,7 +30,7 @@ using CompileFn = void(const PartitionRequest& request, const std::string& preci
 constexpr std::array kPrecisions{"f32", "bf16", "f16"};
 constexpr const char* kDefaultPrecision = "f32";
 
-class OpenVinoToolchain : public Toolchain, public HasBundledFiles {
+class OpenVinoToolchain : public Toolchain, public HasBundledFiles, public HasSymbolicSizes {
  public:
   explicit OpenVinoToolchain(std::string precision = kDefaultPrecision) : precision_(std::move(precision)) {}
 
@@ -62,6 +63,7 @@ class OpenVinoToolchain : public Toolchain, public HasBundledFiles {
   int priority() const override { return 2; }
   std::string license() const override { return "Apache-2.0"; }
   Result<void> SupportsCall(const CallNode& call) const override { return Supports(call); }
+  Result<void> SupportsSymbolicSizes(const CallNode& call) const override { return SupportsSymbolic(call); }
   FusionStyle fusion_style() const override { return FusionStyle::kArbitrary; }
   int max_depth() const override { return 4; }
   bool wants_maximal() const override { return true; }

@@ -49,7 +49,7 @@ ov::OutputVector ConvTranspose(const OpArgs& call) {
 
 /// Returns `value` before its leading dimensions were merged, if the last `kept` dimensions are untouched.
 Value BeforeMerge(const Value& value, size_t kept) {
-  if (!ov::is_type<ops::Reshape>(value.get_node())) return value;
+  if (!ov::is_type<ops::Reshape>(value.get_node()) || value.get_partial_shape().is_dynamic()) return value;
   const Value source = value.get_node()->input_value(0);
   const ov::Shape& from = source.get_shape();
   const ov::Shape& to = value.get_shape();
@@ -58,8 +58,10 @@ Value BeforeMerge(const Value& value, size_t kept) {
   return std::equal(from.end() - tail, from.end(), to.end() - tail) ? source : value;
 }
 
-/// The plugin's fusions expect products of the tensors that the model multiplies, not of flattened ones.
+/// The plugin's fusions expect products of the tensors that the model multiplies, not of flattened ones. Tensors
+/// of symbolic sizes are multiplied as they are: a reshape behind the product would keep its bias from it.
 ov::OutputVector Dense(const OpArgs& call) {
+  if (call.is_dynamic()) return {std::make_shared<ops::MatMul>(call[0], call[1], false, true)};
   const auto product = std::make_shared<ops::MatMul>(BeforeMerge(call[0], 1), call[1], false, true);
   return {Reshaped(product, call.result_shape())};
 }
@@ -88,6 +90,7 @@ ov::OutputVector Einsum(const OpArgs& call) {
 ov::OutputVector BatchMatMul(const OpArgs& call) {
   Value x = call[0];
   Value y = call[1];
+  if (call.is_dynamic()) return MatMul(call);
   for (const Value& side : {call[0], call[1]}) {
     const ov::Shape& shape = BeforeMerge(side, 2).get_shape();
     if (shape.size() != 4) continue;

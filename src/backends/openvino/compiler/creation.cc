@@ -20,6 +20,9 @@ ov::OutputVector Full(const OpArgs& call) {
 }
 
 ov::OutputVector ShapeOf(const OpArgs& call) {
+  if (call.is_dynamic()) {
+    return {AsType(std::make_shared<ops::ShapeOf>(call[0], ov::element::i64), call.result_type())};
+  }
   const ov::Shape& shape = call[0].get_shape();
   return {ops::Constant::create(call.result_type(), {shape.size()}, std::vector<int64_t>(shape.begin(), shape.end()))};
 }

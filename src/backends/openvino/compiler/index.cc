@@ -22,7 +22,7 @@ ov::OutputVector Gather(const OpArgs& call) {
 
 /// Relay keeps an index tuple along the first axis, OpenVINO along the last.
 Value TupleLast(const Value& indices) {
-  const auto rank = static_cast<int64_t>(indices.get_shape().size());
+  const auto rank = static_cast<int64_t>(RankOf(indices));
   std::vector<int64_t> axes;
   for (int64_t i = 1; i < rank; ++i) axes.push_back(i);
   axes.push_back(0);

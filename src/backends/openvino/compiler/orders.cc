@@ -43,7 +43,7 @@ ov::OutputVector InOwnOrder(const OpDef& op, const OpArgs& call, const Translate
   if (has_kernel) to_own("kernel_layout", inputs.at(op.args[1] == "offset" ? 2 : 1));
   if (attrs == call.attrs && result == own) return row(call);
   if (attrs.Has("out_layout")) attrs.Set("out_layout", "");
-  ov::OutputVector values = row(OpArgs{attrs, inputs, call.result});
+  ov::OutputVector values = row(OpArgs{attrs, inputs, call.result, call.types});
   if (result != own) values[0] = Transposed(values[0], Permutation(own, result));
   return values;
 }

@@ -9,7 +9,27 @@ namespace {
 namespace ops = ov::opset13;
 using Value = ov::Output<ov::Node>;
 
-ov::OutputVector Reshape(const OpArgs& call) { return {Reshaped(call[0], call.result_shape())}; }
+ov::OutputVector Reshape(const OpArgs& call) {
+  const bool is_literal = call.attrs.Has("allowzero") && call.attrs.Bool("allowzero");
+  return {ReshapedAs(call, is_literal ? std::vector<int64_t>{} : call.attrs.Ints("newshape"))};
+}
+
+ov::OutputVector ExpandDims(const OpArgs& call) {
+  if (!call.is_dynamic()) return {ReshapedAs(call)};
+  const int64_t first = NormalAxis(call.attrs.Int("axis"), call.rank() + 1);
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < call.attrs.IntOr("num_newaxis", 1); ++i) axes.push_back(first + i);
+  return {std::make_shared<ops::Unsqueeze>(call[0], Ints(axes))};
+}
+
+ov::OutputVector Squeeze(const OpArgs& call) {
+  if (!call.is_dynamic() || call.attrs.IsNone("axis")) return {ReshapedAs(call)};
+  std::vector<int64_t> axes;
+  for (const int64_t axis : call.attrs.Ints("axis")) axes.push_back(NormalAxis(axis, call.rank()));
+  return {std::make_shared<ops::Squeeze>(call[0], Ints(axes))};
+}
+
+ov::OutputVector BatchFlatten(const OpArgs& call) { return {ReshapedAs(call, {0, -1})}; }
 
 ov::OutputVector Transpose(const OpArgs& call) {
   std::vector<int64_t> axes;
@@ -52,7 +72,7 @@ ov::OutputVector Split(const OpArgs& call) {
   const size_t count = FlattenTensorTypes(call.result).size();
   std::vector<int64_t> lengths;
   for (size_t i = 0; i < count; ++i) {
-    lengths.push_back(static_cast<int64_t>(call.result_shape(i)[static_cast<size_t>(axis)]));
+    lengths.push_back(call.result_dim(i, static_cast<size_t>(axis)));
   }
   return std::make_shared<ops::VariadicSplit>(call[0], Scalar(ov::element::i64, static_cast<double>(axis)),
                                               Ints(lengths))
@@ -133,7 +153,10 @@ ov::OutputVector SpaceToDepth(const OpArgs& call) {
 }  // namespace
 
 void AddShapeRows(RowMap& rows) {
-  for (const char* name : {"reshape", "expand_dims", "squeeze", "nn.batch_flatten"}) rows[name] = Reshape;
+  rows["reshape"] = Reshape;
+  rows["expand_dims"] = ExpandDims;
+  rows["squeeze"] = Squeeze;
+  rows["nn.batch_flatten"] = BatchFlatten;
   rows["transpose"] = Transpose;
   rows["layout_transform"] = LayoutTransform;
   rows["reverse_sequence"] = ReverseSequence;

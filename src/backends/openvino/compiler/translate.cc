@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <openvino/op/identity.hpp>
 #include <openvino/opsets/opset13.hpp>
 
@@ -31,6 +32,7 @@ const RowMap& Rows() {
     AddIndexRows(result);
     AddQuantisedRows(result);
     AddRecurrentRows(result);
+    AddDynamicRows(result);
     return result;
   }();
   return rows;
@@ -41,6 +43,15 @@ const TensorTypeNode& ResultTensor(const Type& type, size_t index) {
 }
 
 ov::Shape ToOvShape(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+/// `shape`, in which symbolic sizes are open.
+ov::PartialShape ToPartialShape(const std::vector<Dim>& shape) {
+  ov::PartialShape partial;
+  for (const Dim& dim : shape) {
+    partial.push_back(dim.is_any() ? ov::Dimension::dynamic() : ov::Dimension(dim.size()));
+  }
+  return partial;
+}
 
 ov::Output<ov::Node> ToConstant(const Tensor& tensor) {
   auto owner = std::make_shared<Tensor>(tensor);  // keeps the elements alive as long as the model
@@ -107,7 +118,12 @@ class BodyTranslator {
     const auto row = Rows().find(op->name);
     if (row == Rows().end()) throw Untranslatable{"no translation of '" + op->name + "'"};
     const ov::OutputVector inputs = Gather(call.args());
-    ov::OutputVector results = InOwnOrder(*op, OpArgs{call.attrs(), inputs, call.checked_type()}, row->second);
+    std::vector<Type> types;
+    for (const Expr& arg : call.args()) {
+      for (const Type& type : FlattenTensorTypes(arg->checked_type())) types.push_back(type);
+    }
+    const OpArgs given{call.attrs(), inputs, call.checked_type(), types};
+    ov::OutputVector results = InOwnOrder(*op, given, row->second);
     CheckResults(op->name, call.checked_type(), results);
     for (ov::Output<ov::Node>& result : results) {
       if (!call.span().source.empty()) result.get_node()->set_friendly_name(call.span().source);
@@ -115,15 +131,18 @@ class BodyTranslator {
     values_[&call] = std::move(results);
   }
 
-  /// A mistranslated attribute nearly always shows in the shape: better a refusal than a wrong result.
+  /// A mistranslated attribute nearly always shows in the shape: better a refusal than a wrong result. OpenVINO may
+  /// know fewer sizes than the type does, and more.
   static void CheckResults(const std::string& name, const Type& type, const ov::OutputVector& results) {
     const std::vector<Type> expected = FlattenTensorTypes(type);
     if (expected.size() != results.size()) throw Untranslatable{"'" + name + "' has another number of results"};
     for (size_t i = 0; i < results.size(); ++i) {
       const ov::PartialShape& got = results[i].get_partial_shape();
-      const ov::Shape want = ToOvShape(ResultTensor(type, i).static_shape());
+      const ov::PartialShape want = ToPartialShape(ResultTensor(type, i).shape());
       const ov::element::Type dtype = ElementType(ResultTensor(type, i).dtype());
-      if (got.is_static() && got.to_shape() == want && results[i].get_element_type() == dtype) continue;
+      const bool fits =
+          want.is_static() && got.is_static() ? got == want : got.rank().is_static() && got.compatible(want);
+      if (fits && results[i].get_element_type() == dtype) continue;
       throw Untranslatable{fmt::format("OpenVINO computes {} {} for '{}', not {}", got.to_string(),
                                        results[i].get_element_type().to_string(), name, ToString(expected[i]))};
     }
@@ -149,6 +168,17 @@ bool IsInput(const ov::Output<ov::Node>& value) {
 }  // namespace
 
 ov::Shape OpArgs::result_shape(size_t index) const { return ToOvShape(ResultTensor(result, index).static_shape()); }
+
+bool OpArgs::is_dynamic() const {
+  const auto is_open = [](const Type& type) { return !AsTensorType(type)->is_static(); };
+  return std::ranges::any_of(types, is_open) || std::ranges::any_of(FlattenTensorTypes(result), is_open);
+}
+
+int64_t OpArgs::result_dim(size_t index, size_t axis) const {
+  const Dim& dim = ResultTensor(result, index).shape().at(axis);
+  if (dim.is_any()) throw Untranslatable{"a size of its result that must be a number is symbolic"};
+  return dim.size();
+}
 
 ov::element::Type OpArgs::result_type(size_t index) const { return ElementType(ResultTensor(result, index).dtype()); }
 
@@ -227,8 +257,10 @@ std::shared_ptr<ov::Model> Translate(const Function& function, const BoundaryLay
          FlattenTensorTypes(param->checked_type() ? param->checked_type() : param->type_annotation())) {
       const TensorTypeNode& tensor = *AsTensorType(type);
       const Layout layout = layouts.inputs.at(parameters.size());
-      const Shape shape = PhysicalShape(tensor.static_shape(), layout);
-      parameters.push_back(std::make_shared<ops::Parameter>(ElementType(tensor.dtype()), ToOvShape(shape)));
+      const ov::PartialShape shape = layout == Layout::kPlain
+                                         ? ToPartialShape(tensor.shape())
+                                         : ov::PartialShape(ToOvShape(PhysicalShape(tensor.static_shape(), layout)));
+      parameters.push_back(std::make_shared<ops::Parameter>(ElementType(tensor.dtype()), shape));
       ov::Output<ov::Node> value = parameters.back();
       if (layout != Layout::kPlain) value = Transposed(value, InverseAxes(PhysicalAxes(layout, tensor.rank())));
       parts.push_back(value);
@@ -240,7 +272,7 @@ std::shared_ptr<ov::Model> Translate(const Function& function, const BoundaryLay
   for (ov::Output<ov::Node> value : values) {
     if (IsInput(value)) value = std::make_shared<ov::op::v16::Identity>(value);
     const Layout layout = layouts.outputs.at(results.size());
-    const std::vector<int> axes = PhysicalAxes(layout, static_cast<int>(value.get_shape().size()));
+    const std::vector<int> axes = PhysicalAxes(layout, static_cast<int>(RankOf(value)));
     results.push_back(std::make_shared<ops::Result>(
         layout == Layout::kPlain ? value : Transposed(value, {axes.begin(), axes.end()})));
   }

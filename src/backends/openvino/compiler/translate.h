@@ -19,16 +19,26 @@ struct Untranslatable {
   std::string text;
 };
 
+/// Translated values know their ranks, and their sizes unless these are symbolic.
+inline size_t RankOf(const ov::Output<ov::Node>& value) {
+  return static_cast<size_t>(value.get_partial_shape().rank().get_length());
+}
+
 /// A call as a row of the table sees it.
 struct OpArgs {
   const Attrs& attrs;
   const ov::OutputVector& inputs;  ///< tuples flattened
   const Type& result;              ///< checked type of the call
+  const std::vector<Type>& types;  ///< types of the arguments as the call has them, tuples flattened
 
   const ov::Output<ov::Node>& operator[](size_t index) const { return inputs.at(index); }
-  size_t rank(size_t index = 0) const { return inputs.at(index).get_shape().size(); }
-  /// Shape of the (only, or `index`-th) result.
+  size_t rank(size_t index = 0) const { return RankOf(inputs.at(index)); }
+  /// Whether an input or a result has a dimension that only a run knows.
+  bool is_dynamic() const;
+  /// Shape of the (only, or `index`-th) result, which is static.
   ov::Shape result_shape(size_t index = 0) const;
+  /// Dimension `axis` of the `index`-th result. Throws Untranslatable unless it is known.
+  int64_t result_dim(size_t index, size_t axis) const;
   ov::element::Type result_type(size_t index = 0) const;
 };
 
@@ -48,6 +58,7 @@ void AddShapeRows(RowMap& rows);
 void AddIndexRows(RowMap& rows);
 void AddQuantisedRows(RowMap& rows);
 void AddRecurrentRows(RowMap& rows);
+void AddDynamicRows(RowMap& rows);
 
 /// Parameters and results have the memory order that `layouts` says. Constants wrap the memory of the function's.
 /// Throws Untranslatable.
@@ -63,6 +74,9 @@ ov::Output<ov::Node> AlongAxis(const ov::Output<ov::Node>& value, int64_t axis, 
 /// `value` under another shape; what had that shape before a chain of reshapes is found again, so that reshaping there
 /// and back leaves no node.
 ov::Output<ov::Node> Reshaped(const ov::Output<ov::Node>& value, const ov::Shape& shape);
+/// The first input of `call` under the shape of its result, which may have symbolic sizes. `codes` are those of the
+/// attribute `newshape` of reshape, or empty. Throws Untranslatable where sizes do not follow from those of the input.
+ov::Output<ov::Node> ReshapedAs(const OpArgs& call, const std::vector<int64_t>& codes = {});
 /// Permutes dimensions.
 ov::Output<ov::Node> Transposed(const ov::Output<ov::Node>& value, const std::vector<int64_t>& axes);
 /// `value` converted, unless it has that type.
