@@ -32,7 +32,7 @@ class Settings(TypedDict, total=False):
 
     tune_at: Mapping[str, Sequence[int]] | None
     """Sizes of a dynamic dimension. Each combination gets a plan of its own, for which all toolchains are searched; a
-    dimension without a name is called ``INPUT[AXIS]``. None: only native kernels for any size."""
+    dimension without a name is called ``INPUT[AXIS]``. None: only kernels for any size."""
 
     threads: int | None
     """Threads that the executable uses. None: all processors that this process may use."""

@@ -9,7 +9,9 @@
 
 #include "bindings.h"
 #include "casters.h"
+#include "collage/ir/dynamic_sizes.h"
 #include "collage/support/error.h"
+#include "collage/target/symbolic_sizes.h"
 #include "python_kernel.h"
 
 namespace nb = nanobind;
@@ -142,7 +144,7 @@ constexpr std::pair<Hook, const char*> kHookMethods[] = {{Hook::kRelayToTIR, "re
                                                          {Hook::kRelayToRuntime, "relay_to_runtime"},
                                                          {Hook::kUpdateConstants, "update_constants"}};
 
-class PythonToolchain : public Toolchain {
+class PythonToolchain : public Toolchain, public HasSymbolicSizes {
  public:
   explicit PythonToolchain(nb::object self)
       : name_(nb::cast<std::string>(self.attr("name"))),
@@ -202,13 +204,10 @@ class PythonToolchain : public Toolchain {
     }
   }
 
-  Result<void> SupportsCall(const CallNode& call) const override {
-    // The node is somebody's; Python may keep what it gets.
-    const Expr copy = MakeCall(call.callee(), call.args(), call.attrs(), call.type_args());
-    copy->set_checked_type(call.checked_type());
-    copy->share_span(call);
-    nb::gil_scoped_acquire gil;
-    return AnswerFrom(self_.attr("supports_call")(copy), name_);
+  Result<void> SupportsCall(const CallNode& call) const override { return AskOf(call, "supports_call"); }
+  bool compiles_symbolic_sizes() const override { return compiles_symbolic_sizes_; }
+  Result<void> SupportsSymbolicSizes(const CallNode& call) const override {
+    return AskOf(call, "supports_symbolic_sizes");
   }
 
   std::vector<BoundaryLayouts> Layouts(const Function& function, const std::vector<bool>& eligible_inputs,
@@ -284,11 +283,22 @@ class PythonToolchain : public Toolchain {
   }
 
  private:
+  /// The answer of a predicate.
+  Result<void> AskOf(const CallNode& call, const char* predicate) const {
+    // The node is somebody's; Python may keep what it gets.
+    const Expr copy = MakeCall(call.callee(), call.args(), call.attrs(), call.type_args());
+    copy->set_checked_type(call.checked_type());
+    copy->share_span(call);
+    nb::gil_scoped_acquire gil;
+    return AnswerFrom(self_.attr(predicate)(copy), name_);
+  }
+
   bool Overrides(const char* method) const { return nb::cast<bool>(self_.attr("_overrides")(method)); }
 
   void ReadHooks() {
     has_schedules_ = Overrides("schedules");
     proposes_ = Overrides("proposals");
+    compiles_symbolic_sizes_ = Overrides("supports_symbolic_sizes");
     for (const auto& [hook, method] : kHookMethods) {
       if (Overrides(method)) hooks_.push_back(hook);
     }
@@ -352,6 +362,7 @@ class PythonToolchain : public Toolchain {
     partition.loader = nb::cast<std::string>(made.attr("loader"));
     if (partition.loader.empty()) {
       if (request == nullptr) return Reason{"loops without their partition are not run by Python", name_};
+      if (HasDynamicSizes(request->function)) return Reason{"kernels that Python runs need to know all shapes", name_};
       partition.loader = PythonLoaderName(name_);
       partition.blob = DescribePorts(*request);
     }
@@ -377,6 +388,7 @@ class PythonToolchain : public Toolchain {
   nb::handle self_;
   bool has_schedules_ = false;
   bool proposes_ = false;
+  bool compiles_symbolic_sizes_ = false;
   std::vector<Hook> hooks_;
   std::vector<AttrField> options_;
   std::vector<Incompatibility> incompatible_;

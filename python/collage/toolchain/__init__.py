@@ -234,6 +234,14 @@ class Toolchain:
         """Whether it takes a typed call of an operator: None, or why not."""
         return "takes patterns, not single operators"
 
+    def supports_symbolic_sizes(self, call: Call) -> str | None:
+        """Whether it takes a typed call with dimensions that only a run knows (None in shapes): None, or why not.
+
+        Called if it is overridden: `relay_to_runtime` then gets functions with such dimensions, too, with plain layouts, and
+        must name a loader other than Python. Their kernels have one more input (collage/target/symbolic_sizes.h).
+        """
+        return "needs to know all shapes"
+
     def layouts(
         self, function: Function, eligible_inputs: Sequence[bool], eligible_outputs: Sequence[bool]
     ) -> Sequence[tuple[Sequence[str], Sequence[str]]]:

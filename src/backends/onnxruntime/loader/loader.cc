@@ -1,8 +1,9 @@
 // loader.cc: kernels from blobs that hold an ONNX model. A blob: the length of a text (8 bytes, little endian), the
 // text, JSON {"library": where ONNX Runtime was, "version": …, "inputs" and "outputs": [{"name", "shape",
-// "element_type"}]}, the model.
+// "element_type", "bytes"}]}, the model. Symbolic sizes are -1; `bytes` are those of an element then.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,8 @@ struct Port {
   std::vector<int64_t> shape;
   int element_type = 0;  ///< TensorProto.DataType, which is ONNXTensorElementDataType, too
   size_t bytes = 0;
+
+  bool is_symbolic() const { return std::ranges::find(shape, -1) != shape.end(); }
 };
 
 std::vector<Port> PortsFrom(const Json& rows) {
@@ -45,6 +48,8 @@ class OnnxRuntimeKernel : public Kernel {
     check(CreateSessionFromArray{}, library_.env(), static_cast<const void*>(model.data()), model.size(),
           static_cast<const SessionOptions*>(options.get()), &session_);
     check(CreateIoBinding{}, session_, &binding_);
+    is_symbolic_ =
+        std::ranges::any_of(inputs_, &Port::is_symbolic) || std::ranges::any_of(outputs_, &Port::is_symbolic);
   }
 
   ~OnnxRuntimeKernel() override {
@@ -54,26 +59,49 @@ class OnnxRuntimeKernel : public Kernel {
   }
 
   void Bind(std::span<void* const> inputs, std::span<void* const> outputs, void*) override {
-    ReleaseValues();
-    if (inputs.size() != inputs_.size() || outputs.size() != outputs_.size()) {
+    // The last input of a kernel of any size has all dimensions (collage/target/symbolic_sizes.h).
+    const size_t own_inputs = inputs_.size() + (is_symbolic_ ? 1 : 0);
+    if (inputs.size() != own_inputs || outputs.size() != outputs_.size()) {
       throw Error(ErrorCategory::kCorrupt, "a kernel of ONNX Runtime has other inputs and outputs than the plan says");
     }
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      library_.Check<BindInput>(ErrorCategory::kInternal, "bind an input", binding_, inputs_.at(i).name.c_str(),
-                                static_cast<const Value*>(Wrap(inputs_[i], inputs[i])));
-    }
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      library_.Check<BindOutput>(ErrorCategory::kInternal, "bind an output", binding_, outputs_.at(i).name.c_str(),
-                                 static_cast<const Value*>(Wrap(outputs_[i], outputs[i])));
-    }
+    addresses_.assign(inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(inputs_.size()));
+    addresses_.insert(addresses_.end(), outputs.begin(), outputs.end());
+    dimensions_ = is_symbolic_ ? static_cast<const int64_t*>(inputs.back()) : nullptr;
+    if (!is_symbolic_) BindValues();
   }
 
   void Run() override {
+    if (is_symbolic_) BindValues();
     library_.Check<RunWithBinding>(ErrorCategory::kInternal, "run a kernel", session_,
                                    static_cast<const RunOptions*>(nullptr), static_cast<const IoBinding*>(binding_));
   }
 
  private:
+  void BindValues() {
+    ReleaseValues();
+    const int64_t* next = dimensions_;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      library_.Check<BindInput>(ErrorCategory::kInternal, "bind an input", binding_, inputs_[i].name.c_str(),
+                                static_cast<const Value*>(Wrap(AtRun(inputs_[i], next), addresses_[i])));
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      void* const data = addresses_[inputs_.size() + i];
+      library_.Check<BindOutput>(ErrorCategory::kInternal, "bind an output", binding_, outputs_[i].name.c_str(),
+                                 static_cast<const Value*>(Wrap(AtRun(outputs_[i], next), data)));
+    }
+  }
+
+  /// `port` with the sizes that this run gives it; moves `next` behind them. As it is where no sizes are symbolic.
+  static Port AtRun(Port port, const int64_t*& next) {
+    if (next == nullptr) return port;
+    const size_t rank = port.shape.size();
+    const bool is_symbolic = port.is_symbolic();
+    port.shape.assign(next, next + rank);
+    next += rank;
+    for (size_t i = 0; is_symbolic && i < rank; ++i) port.bytes *= static_cast<size_t>(port.shape[i]);
+    return port;
+  }
+
   /// A tensor over the executor's memory.
   Value* Wrap(const Port& port, void* data) {
     Value* value = nullptr;
@@ -92,6 +120,9 @@ class OnnxRuntimeKernel : public Kernel {
   const Library& library_;
   std::vector<Port> inputs_;
   std::vector<Port> outputs_;
+  bool is_symbolic_ = false;
+  std::vector<void*> addresses_;         ///< the inputs, then the outputs
+  const int64_t* dimensions_ = nullptr;  ///< null unless sizes are symbolic
   Session* session_ = nullptr;
   IoBinding* binding_ = nullptr;
   std::vector<Value*> values_;
