@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "bytecode/result_shapes.h"
 #include "collage/ir/text.h"
 #include "collage/support/error.h"
 #include "ir/tensor_types.h"
@@ -164,7 +165,7 @@ void VerifyInstruction(const Program& program, const VmFunction& function, size_
 void VerifySizes(const DynamicKernel& kernel, const std::string& source) {
   const auto fail = [&] { Corrupt(source, "the shapes of kernel '" + kernel.name + "' are not those of operators"); };
   using Step = DynamicSizes::Step;
-  size_t constants = 0;
+  size_t constants = 0, size_constants = 0;
   for (size_t i = 0; i < kernel.sizes.steps.size(); ++i) {
     const Step& step = kernel.sizes.steps[i];
     if ((step.kind == Step::kParameter) != (i < kernel.params.size())) fail();
@@ -174,6 +175,7 @@ void VerifySizes(const DynamicKernel& kernel, const std::string& source) {
     if (step.kind == Step::kField && (step.args.size() != 1 || step.field < 0)) fail();
     if (step.kind == Step::kCall && (step.op == nullptr || !TakesArguments(*step.op, step.args.size()))) fail();
     constants += step.kind == Step::kConstant ? 1 : 0;
+    size_constants += step.kind == Step::kConstant && IsSizeConstant(step.type) ? 1 : 0;
   }
   const auto is_value = [&](int value) { return value >= 0 && static_cast<size_t>(value) < kernel.sizes.steps.size(); };
   if (!is_value(kernel.sizes.result)) fail();
@@ -195,8 +197,10 @@ void VerifySizes(const DynamicKernel& kernel, const std::string& source) {
   for (size_t i = 1; i < kernel.codes.size(); ++i) {
     if (kernel.codes[i].rows < 1 || kernel.codes[i].rows >= kernel.codes[i - 1].rows) fail();
   }
+  if (kernel.takes_dimensions && (kernel.codes.size() != 1 || kernel.step_constants.size() != size_constants)) fail();
   if (kernel.num_threads < 1 || kernel.num_threads > kMostThreads) fail();
-  if (!kernel.step_constants.empty() && kernel.step_constants.size() != constants) fail();
+  const bool has_all = kernel.takes_dimensions || kernel.step_constants.empty();
+  if (!has_all && kernel.step_constants.size() != constants) fail();
 }
 
 /// A function that computes another one for the shapes of its parameters takes what that one takes.

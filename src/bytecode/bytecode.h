@@ -91,7 +91,8 @@ struct KernelFunction {
 };
 
 /// A Primitive function of tensors whose shapes a run knows: one kernel that takes them (Toolchain's
-/// SupportsDynamicShapes), or some for certain numbers of rows, which are called until all rows are done.
+/// SupportsDynamicShapes, or HasSymbolicSizes), or some for certain numbers of rows, which are called until all rows
+/// are done.
 struct DynamicKernel {
   struct Code {
     int64_t rows = 0;  ///< 0: as many as there are, it takes the shapes
@@ -101,13 +102,17 @@ struct DynamicKernel {
     int64_t workspace_bytes = 0;
   };
   std::string name;
+  std::string toolchain;     ///< its compiler's name
   std::vector<Type> params;  ///< types of tensors, with `?`
   DynamicSizes sizes;
   std::vector<Code> codes;  ///< for many rows first; the last one for one row, or any number
   std::vector<Tensor> constants;
   int num_threads = 1;
+  /// Whether its last input has all dimensions of its parameters and results (collage/target/symbolic_sizes.h): it runs
+  /// whatever these are. Else the values of `sizes`' variables.
+  bool takes_dimensions = false;
   /// Constants of `sizes.steps`, in order, if a run may find that `sizes` do not hold; else empty. Operators are then
-  /// evaluated one by one.
+  /// evaluated one by one. If it takes dimensions: those of a few integers, of which sizes are made.
   std::vector<Tensor> step_constants;
 };
 

@@ -240,6 +240,7 @@ std::vector<Tensor> ReadTensors(Reader& in, const References& references, std::v
 DynamicKernel ReadDynamicKernel(Reader& in, const std::vector<Var>& params, const References& references) {
   DynamicKernel kernel;
   kernel.name = in.Text();
+  kernel.toolchain = in.Text();
   for (const Var& param : params) {
     kernel.params.push_back(param->type_annotation());
     const Type& type = kernel.params.back();
@@ -247,6 +248,7 @@ DynamicKernel ReadDynamicKernel(Reader& in, const std::vector<Var>& params, cons
   }
   kernel.sizes = ReadSizes(in);
   kernel.num_threads = in.SmallInt();
+  kernel.takes_dimensions = in.Int() != 0;
   std::vector<uint64_t> constants, step_constants;
   kernel.constants = ReadTensors(in, references, constants);
   kernel.step_constants = ReadTensors(in, references, step_constants);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "bytecode/result_shapes.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "ir/eval/interpreter.h"
@@ -39,6 +40,14 @@ Kernel& DynamicInstance::Load(LoadedCode& code) const {
   return *code.kernel;
 }
 
+/// Dimensions of the inputs, then of the outputs, one behind the other.
+Tensor DynamicInstance::DimensionsOf(const Shapes& shapes) {
+  std::vector<int64_t> all;
+  for (const Shape& input : shapes.inputs) all.insert(all.end(), input.begin(), input.end());
+  for (const auto& [output, _] : shapes.outputs) all.insert(all.end(), output.begin(), output.end());
+  return Tensor::Of<int64_t>({static_cast<int64_t>(all.size())}, kInt64, all);
+}
+
 const DynamicInstance::Shapes& DynamicInstance::ShapesFor(const std::vector<Tensor>& inputs) {
   const auto fits = [&](const Shapes& shapes) {
     return std::ranges::equal(shapes.inputs, inputs, {}, {}, &Tensor::shape);
@@ -51,21 +60,33 @@ const DynamicInstance::Shapes& DynamicInstance::ShapesFor(const std::vector<Tens
     shapes.inputs.push_back(input.shape());
     types.push_back(TensorType(input.shape(), input.dtype()));
   }
-  const std::vector<Type> all = TypesOfValues(kernel_.sizes, types);
-  if (const auto sizes = ValuesOf(kernel_.sizes, all)) {
-    shapes.sizes = Tensor::Of<int64_t>({static_cast<int64_t>(sizes->size())}, kInt64, *sizes);
+  if (kernel_.takes_dimensions) {
+    for (const Tensor& constant : kernel_.step_constants) program_.CheckConstant(constant);
+    shapes.result = ResultTypeOf(kernel_, types);
+  } else {
+    const std::vector<Type> all = TypesOfValues(kernel_.sizes, types);
+    const auto sizes = ValuesOf(kernel_.sizes, all);
+    if (sizes) shapes.sizes = Tensor::Of<int64_t>({static_cast<int64_t>(sizes->size())}, kInt64, *sizes);
+    shapes.result = all[static_cast<size_t>(kernel_.sizes.result)];
   }
-  shapes.result = all[static_cast<size_t>(kernel_.sizes.result)];
   if (!HasTensorsOnly(shapes.result)) FailAsDamaged(kernel_);
   for (const Type& leaf : FlattenTensorTypes(shapes.result)) {
     if (!AsTensorType(leaf)->is_static()) FailAsDamaged(kernel_);
     shapes.outputs.emplace_back(AsTensorType(leaf)->static_shape(), AsTensorType(leaf)->dtype());
+  }
+  if (kernel_.takes_dimensions) {
+    shapes.sizes = DimensionsOf(shapes);
+    return Remember(std::move(shapes));
   }
   // No element of an empty tensor can be read, whatever the index.
   const bool has_indices = std::ranges::any_of(
       kernel_.sizes.steps, [](const DynamicSizes::Step& step) { return step.op != nullptr && step.op->index_limit; });
   const auto is_empty = [](const Tensor& tensor) { return tensor.num_elements() == 0; };
   shapes.is_evaluated = !shapes.sizes || (has_indices && std::ranges::any_of(inputs, is_empty));
+  return Remember(std::move(shapes));
+}
+
+const DynamicInstance::Shapes& DynamicInstance::Remember(Shapes shapes) {
   if (known_.size() < kMostKnown) return known_.emplace_back(std::move(shapes));
   Shapes& replaced = known_[next_];
   next_ = (next_ + 1) % kMostKnown;

@@ -53,6 +53,8 @@ class DynamicInstance {
   };
 
   Kernel& Load(LoadedCode& code) const;
+  static Tensor DimensionsOf(const Shapes& shapes);
+  const Shapes& Remember(Shapes shapes);
   Value Evaluate(const std::vector<Value>& args) const;
 
   static constexpr size_t kMostKnown = 8;

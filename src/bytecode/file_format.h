@@ -23,7 +23,7 @@ namespace collage::vm {
 
 inline constexpr PieceFormat kProgramFormat{
     .magic = 0x50474c43,  // "CLGP"
-    .version = 4,
+    .version = 5,
     .index = "index",
     .other_file = "this is no bytecode",
     .damaged = "the bytecode is damaged",

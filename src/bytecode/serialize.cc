@@ -155,8 +155,10 @@ std::vector<uint64_t> Write(Writer& out, const std::vector<Tensor>& tensors, Ref
 
 void Write(Writer& out, const DynamicKernel& kernel, References& references) {
   out.Text(kernel.name);
+  out.Text(kernel.toolchain);
   Write(out, kernel.sizes);
   out.Int(kernel.num_threads);
+  out.Int(kernel.takes_dimensions ? 1 : 0);
   const std::vector<uint64_t> constants = Write(out, kernel.constants, references);
   const std::vector<uint64_t> step_constants = Write(out, kernel.step_constants, references);
   const uint64_t signature = SignatureOf(kernel, constants, step_constants);
@@ -252,6 +254,7 @@ uint64_t SignatureOf(const DynamicKernel& kernel, std::span<const uint64_t> cons
   };
   add(kernel.constants, constants);
   out.Int(kernel.num_threads);
+  out.Int(kernel.takes_dimensions ? 1 : 0);
   add(kernel.step_constants, step_constants);
   return Checksum(out.bytes().data(), out.bytes().size());
 }

@@ -12,6 +12,7 @@
 #include "collage/partition_for.h"
 #include "collage/settings.h"
 #include "collage/support/error.h"
+#include "collage/target/symbolic_sizes.h"
 #include "collage/transform/passes.h"
 #include "driver/compilation.h"
 #include "driver/compile_program.h"
@@ -144,6 +145,17 @@ std::vector<KnownToolchain> FindKnownToolchains(const CompileOptions& options, c
   return all;
 }
 
+/// The toolchains of `selection` that compile symbolic sizes. Variants in a lower precision only join plans, where
+/// errors of the whole are bounded.
+std::vector<const Toolchain*> SymbolicToolchains(const ToolchainSelection& selection) {
+  std::vector<const Toolchain*> symbolic;
+  for (const Toolchain* toolchain : selection.toolchains()) {
+    const bool is_variant = std::ranges::find(selection.variants(), toolchain->name()) != selection.variants().end();
+    if (!is_variant && !toolchain->is_native() && CompilesSymbolicSizes(*toolchain)) symbolic.push_back(toolchain);
+  }
+  return symbolic;
+}
+
 /// The ONNX model `model`, which was imported as `main` by `options`, once more with all its shapes bound.
 BindShapes BindByImport(const std::filesystem::path& model, const Function& main, const CompileOptions& options) {
   const ImportOptions given = ImportOptionsOf(options);
@@ -167,6 +179,23 @@ IRModule WithNamedSizes(IRModule program, const std::vector<NamedSizes>& sizes, 
     }
   }
   return program;
+}
+
+/// How the dynamic shapes of `program` are compiled. `open_inputs`: of an ONNX model, whose shapes could have been
+/// given.
+DynamicShapesOptions DynamicShapesOf(const IRModule& program, const ToolchainSelection& selection,
+                                     const CompileOptions& options, const std::vector<OpenInput>& open_inputs) {
+  DynamicShapesOptions unknown{.toolchain = selection.native(),
+                               .symbolic = SymbolicToolchains(selection),
+                               .is_symbolic_alone = !options.partition_for.empty(),
+                               .refuses_evaluation = !open_inputs.empty(),
+                               .inputs = open_inputs,
+                               .hint = BindingHint(open_inputs),
+                               .known = FindKnownToolchains(options, selection)};
+  if (!open_inputs.empty()) return unknown;
+  unknown.inputs = FindOpenInputs(program);
+  unknown.hint = "give the sizes in the types of @main's parameters, or " + NamingHint(unknown.inputs);
+  return unknown;
 }
 
 /// As its kind asks for: a graph, or a program around several. `open_inputs`: of an ONNX model.
@@ -207,13 +236,7 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
   const BindShapes by_types = [&](const std::vector<Shape>& shapes) { return BindParameters(graph, shapes); };
   const IRModule program = WithNamedSizes(PrepareForPartitioning(graph, context), sizes,
                                           by_import ? by_import : by_types, options.pass_context, context);
-  // The shapes of an ONNX model's open inputs could have been given.
-  DynamicShapesOptions unknown{selection.native(), !open_inputs.empty(), open_inputs, BindingHint(open_inputs),
-                               FindKnownToolchains(options, selection)};
-  if (open_inputs.empty()) {
-    unknown.inputs = FindOpenInputs(program);
-    unknown.hint = "give the sizes in the types of @main's parameters, or " + NamingHint(unknown.inputs);
-  }
+  const DynamicShapesOptions unknown = DynamicShapesOf(program, selection, options, open_inputs);
   if (!job.writes()) return TuneProgram(program, name.filename().string(), own, unknown, on_region);
   return CompileProgram(program, name.filename().string(), own, unknown, {graph, by_import, sizes}, on_region);
 }

@@ -17,19 +17,17 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
+#include "driver/any_size/choose.h"
+#include "driver/any_size/find.h"
 #include "driver/distinct_regions.h"
 #include "driver/play_off/whole_model_check.h"
 #include "driver/report/report_numbers.h"
 #include "driver/unsearched.h"
-#include "lowering/partition_dump.h"
 #include "program/regions.h"
 #include "support/file.h"
 #include "support/json_reader.h"
 #include "support/machine.h"
 #include "target/annotations.h"
-#include "transform/passes/dynamic/decompose.h"
-#include "transform/passes/dynamic/recurrence.h"
-#include "transform/passes/dynamic/widen.h"
 
 namespace collage {
 namespace {
@@ -75,84 +73,72 @@ void AddDynamic(const IRModule& module, CompileReport& report) {
 }
 
 /// Accounts for the toolchains that are here, if there are dynamic shapes.
-void AddParts(const IRModule& module, const vm::Executable& program, const DynamicShapesOptions& unknown,
-              CompileReport& report) {
+void AddParts(const AnySizeContender& winner, const std::map<std::string, std::string>& reasons,
+              const DynamicShapesOptions& unknown, CompileReport& report) {
   if (unknown.inputs.empty()) return;
-  report.parts =
-      FindToolchainParts(unknown.known, report, module, unknown.toolchain, program.program().dynamic_kernels.size());
+  AnySizeKernels any_size{unknown.toolchain, {}, reasons};
+  for (const vm::DynamicKernel& kernel : winner.executable->program().dynamic_kernels) {
+    ++any_size.kernels[kernel.toolchain];
+  }
+  report.parts = FindToolchainParts(unknown.known, report, winner.module, any_size);
 }
 
-/// Refuses products that are evaluated as the reference does, where the model could have been given its shapes.
+/// Why an operator of `evaluated` may not run by reference evaluation: a product, where the model could have been given
+/// its shapes. Empty if all may.
+std::string WhyRefused(const std::vector<EvaluatedOperator>& evaluated, const DynamicShapesOptions& unknown) {
+  if (!unknown.refuses_evaluation) return "";
+  const auto product = std::ranges::find(evaluated, true, &EvaluatedOperator::is_product);
+  if (product == evaluated.end()) return "";
+  return fmt::format("the model has dynamic dimensions with which '{}'{} has no kernel: {}", product->op,
+                     product->node.empty() ? "" : fmt::format(" at node '{}'", product->node), product->reason);
+}
+
 void RefuseProducts(const std::vector<EvaluatedOperator>& evaluated, const std::string& name,
                     const DynamicShapesOptions& unknown) {
-  if (!unknown.refuses_evaluation) return;
-  const auto product = std::ranges::find(evaluated, true, &EvaluatedOperator::is_product);
-  if (product == evaluated.end()) return;
-  throw Error(ErrorCategory::kInput,
-              fmt::format("the model has dynamic dimensions with which '{}'{} has no kernel: {}", product->op,
-                          product->node.empty() ? "" : fmt::format(" at node '{}'", product->node), product->reason),
-              name, unknown.hint);
+  const std::string reason = WhyRefused(evaluated, unknown);
+  if (!reason.empty()) throw Error(ErrorCategory::kInput, reason, name, unknown.hint);
 }
 
-/// Says what is not searched and what is slow.
-void WarnOf(const CompileReport& report, const CompileOptions& options, const DynamicShapesOptions& unknown) {
+/// Says what is not searched and what is slow. `at_any_size`: the toolchains whose programs for any size competed.
+void WarnOf(const CompileReport& report, const CompileOptions& options, const DynamicShapesOptions& unknown,
+            const std::vector<std::string>& at_any_size) {
   if (options.progress == nullptr) return;
   if (report.regions.empty() && !unknown.inputs.empty()) {
-    options.progress->Warn(NothingSearchedText(unknown.inputs, report.evaluated, unknown.hint));
+    options.progress->Warn(NothingSearchedText(unknown.inputs, report.evaluated, unknown.hint, at_any_size));
     return;
   }
   if (!report.evaluated.empty()) options.progress->Warn(EvaluatedText(report.evaluated));
-  const std::vector<std::string> flags = FlagsOfASearch(options);
+  const std::vector<std::string> flags = FlagsOfASearch(options, at_any_size);
   if (!report.regions.empty() || flags.empty()) return;
   options.progress->Warn(
       fmt::format("{} had no effect: no part of the model has known sizes and enough work", fmt::join(flags, ", ")));
 }
 
-/// `module` with operators for which `for_dynamic_shapes` has kernels in place of some for which it has none.
-IRModule WithKernels(const IRModule& module, const Toolchain* for_dynamic_shapes) {
-  if (for_dynamic_shapes == nullptr) return module;
-  const auto takes = [&](const CallNode& call) { return for_dynamic_shapes->SupportsDynamicShapes(call).ok(); };
-  return WidenDynamic(DecomposeDynamic(UnrollRecurrence(module, takes), takes), takes);
-}
-
-ProgramRegions RegionsFor(const IRModule& module, const Toolchain* for_dynamic_shapes) {
-  if (for_dynamic_shapes == nullptr) return FindRegions(module);
-  return FindRegions(module, kFewElements,
-                     {[&](const CallNode& call) { return for_dynamic_shapes->SupportsDynamicShapes(call).ok(); },
-                      [&](const CallNode& call) { return for_dynamic_shapes->SupportsCall(call).ok(); }});
-}
-
-/// Throws where `program` is wrong; the report says at which sizes it was right.
-void Check(const ProgramSource& source, const vm::Executable& program, const std::string& name,
-           const CompileOptions& options, CompileReport& report) {
+ProgramCheckOptions CheckingOf(const ProgramSource& source, const std::string& name, const CompileOptions& options,
+                               int num_threads) {
   constexpr auto kLongestSilence = std::chrono::seconds(60);
-  if (options.progress != nullptr) options.progress->Phase("check");
-  ProgramCheckOptions checking{.num_threads = report.num_threads,
+  ProgramCheckOptions checking{.num_threads = num_threads,
                                .limits = {.timeout = kLongestSilence},
                                .bind = source.bind,
                                .max_error = options.max_error};
-  for (const NamedSizes& named : source.sizes) {
-    checking.shapes.push_back(named.shapes);
-    report.searched_sizes.push_back(named.text);
-  }
+  for (const NamedSizes& named : source.sizes) checking.shapes.push_back(named.shapes);
   for (const NamedInputs& inputs : options.check_inputs) {
     checking.inputs.push_back(InOrderOfParameters(inputs, source.module.main(), name));
   }
+  return checking;
+}
+
+/// Throws where `program` is wrong; the report says at which sizes it was right.
+void Check(const ProgramSource& source, const vm::Executable& program, const ProgramCheckOptions& checking,
+           const CompileOptions& options, CompileReport& report) {
+  if (options.progress != nullptr) options.progress->Phase("check");
+  for (const NamedSizes& named : source.sizes) report.searched_sizes.push_back(named.text);
   const ProgramCheckResult result = CheckProgram(source.module, program, checking);
   report.verified_sizes = result.sizes;
   report.verified_error = result.max_error;
   report.not_verified = result.not_verified;
   if (result.not_verified.empty() || options.progress == nullptr) return;
   options.progress->Warn(fmt::format("the program was not run to check it: {}", result.not_verified));
-}
-
-/// Writes partitions of dynamic shapes, which `toolchain` compiles, into `folder`.
-std::function<void(const PartitionRequest&, const CompiledPartition&)> DumpTo(const std::filesystem::path& folder,
-                                                                              const Toolchain* toolchain) {
-  return [dump = std::make_shared<PartitionDump>(folder), toolchain](const PartitionRequest& request,
-                                                                     const CompiledPartition& compiled) {
-    dump->Add(*toolchain, request, compiled, {});
-  };
 }
 
 /// Options for compiling the code around kernels. Sets machine and threads of the report where no region did.
@@ -163,11 +149,55 @@ vm::CompileOptions OptionsOfProgram(const CompileOptions& options, const Dynamic
                           : options.num_threads > 0 ? options.num_threads
                                                     : AvailableProcessors();
   compiling.for_dynamic_shapes = unknown.toolchain;
-  if (!options.dump.empty()) compiling.on_partition = DumpTo(options.dump / "dynamic", unknown.toolchain);
   if (!report.regions.empty()) return compiling;
   report.machine = ThisMachine().cpu;
   report.num_threads = compiling.num_threads;
   return compiling;
+}
+
+/// Share of a budget that is kept for programs for any size, if several compete.
+constexpr double kAnySizeShare = 0.2;
+
+/// Options for the search of plans.
+CompileOptions ForRegions(const CompileOptions& options, const AnySizeContenders& found) {
+  CompileOptions own = options;
+  if (!found.symbolic.empty()) own.budget_seconds *= 1 - kAnySizeShare;
+  return own;
+}
+
+/// Refuses options that nothing follows: no part of the model has known sizes.
+void RefuseUnsearched(const CompileOptions& options, const AnySizeContenders& found,
+                      const DynamicShapesOptions& unknown, const std::string& name) {
+  CompileOptions asked = options;
+  std::erase_if(asked.require, [&](const std::string& one) { return found.Has(one); });
+  CheckRequired(asked, {}, name);
+  if (!unknown.inputs.empty()) RefuseFlagsOfASearch(options, unknown.inputs, name, unknown.hint, found.symbolic);
+}
+
+/// Throws where a toolchain that is required has no kernel in a plan, nor in a program for any size that can be used.
+void RequireKernels(const CompileOptions& options, const CompileReport& report, const AnySizeContenders& found,
+                    const std::string& name) {
+  CompileOptions asked = options;
+  std::erase_if(asked.require, [&](const std::string& one) { return found.IsRight(one); });
+  CheckRequired(asked, report, name);
+}
+
+/// Returns the fastest of the programs that were `found`, and notes why others are not.
+AnySizeContender ChooseOf(AnySizeContenders& found, const IRModule& source, const CompileOptions& options,
+                          const DynamicShapesOptions& unknown, AnySizeOptions any_size) {
+  any_size.budget_seconds = options.budget_seconds * (found.program.regions.empty() ? 1 : kAnySizeShare);
+  any_size.why_refused = [&](const std::vector<EvaluatedOperator>& evaluated) {
+    return found.symbolic.empty() ? "" : WhyRefused(evaluated, unknown);
+  };
+  any_size.on_contender = [&](const std::string& toolchain) {
+    if (options.progress != nullptr && !found.symbolic.empty()) {
+      options.progress->Phase(fmt::format("any size with {}", toolchain));
+    }
+  };
+  if (!options.dump.empty()) any_size.dump = options.dump / "dynamic";
+  const size_t winner = ChooseAtAnySize(found.contenders, source, any_size);
+  found.reasons.merge(ReasonsOfLosers(found.contenders, winner));
+  return found.contenders[winner];
 }
 
 /// Files of a program: what they hold of each region.
@@ -258,47 +288,46 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
                              const DynamicShapesOptions& unknown, const ProgramSource& source,
                              const CompileRegion& compile_region) {
   const auto started = std::chrono::steady_clock::now();
-  const ProgramRegions program = RegionsFor(WithKernels(module, unknown.toolchain), unknown.toolchain);
-  std::vector<EvaluatedOperator> evaluated = FindEvaluated(program.module, unknown.toolchain);
-  RefuseProducts(evaluated, name, unknown);
-  const std::vector<DistinctRegion> regions = Distinct(program);
-  if (regions.empty()) {
-    CheckRequired(options, {}, name);
-    if (!unknown.inputs.empty()) RefuseFlagsOfASearch(options, unknown.inputs, name, unknown.hint);
-  }
+  AnySizeContenders found =
+      FindAnySizeContenders(module, unknown.toolchain, unknown.symbolic, unknown.is_symbolic_alone);
+  const IRModule& program = found.program.module;
+  if (found.symbolic.empty()) RefuseProducts(found.contenders.front().evaluated, name, unknown);
+  const std::vector<DistinctRegion> regions = Distinct(found.program);
+  if (regions.empty()) RefuseUnsearched(options, found, unknown, name);
   const TemporaryFolder folder;
   const RegionFiles files(options, folder.path());
   files.CheckNumber(regions.size());
   std::map<std::string, Executable> kernels;
-  CompileReport report = ForEachRegion(regions, name, options, [&](const DistinctRegion& region, CompileOptions own) {
-    own.output = folder / fmt::format("region{}.clg", kernels.size());
-    files.SetFiles(kernels.size(), own);
-    if (!options.dump.empty()) own.dump = options.dump / fmt::format("region-{:03}", kernels.size());
-    const std::string sizes = program.module.Lookup(region.global)->attrs().StringOr(kAttrSizes, "");
-    const std::string called = fmt::format("{}, {}region {}", name, sizes.empty() ? "" : sizes + ", ", kernels.size());
-    CompileReport made = compile_region(IRModule::FromFunction(region.function), called, own);
-    kernels.emplace(region.digest, Executable::Load(own.output));
-    return made;
-  });
-  CheckRequired(options, report, name);
-  files.Write(program.module, regions);
-  vm::CompileOptions compiling = OptionsOfProgram(options, unknown, report);
-  AddDynamic(program.module, report);
-  compiling.find_kernel = [&](const Function& function) -> std::optional<Executable> {
+  const CompileOptions for_regions = ForRegions(options, found);
+  CompileReport report =
+      ForEachRegion(regions, name, for_regions, [&](const DistinctRegion& region, CompileOptions own) {
+        own.output = folder / fmt::format("region{}.clg", kernels.size());
+        files.SetFiles(kernels.size(), own);
+        if (!options.dump.empty()) own.dump = options.dump / fmt::format("region-{:03}", kernels.size());
+        const std::string sizes = program.Lookup(region.global)->attrs().StringOr(kAttrSizes, "");
+        const std::string called =
+            fmt::format("{}, {}region {}", name, sizes.empty() ? "" : sizes + ", ", kernels.size());
+        CompileReport made = compile_region(IRModule::FromFunction(region.function), called, own);
+        kernels.emplace(region.digest, Executable::Load(own.output));
+        return made;
+      });
+  files.Write(program, regions);
+  AnySizeOptions any_size{OptionsOfProgram(options, unknown, report), {}, folder.path()};
+  any_size.checking = CheckingOf(source, name, options, any_size.compiling.num_threads);
+  any_size.compiling.find_kernel = [&](const Function& function) -> std::optional<Executable> {
     const auto it = kernels.find(DigestOf(*function));
     if (it == kernels.end()) return std::nullopt;
     return it->second;
   };
-  compiling.on_declined = [&](const Function& function, const std::string& reason) {
-    AddEvaluated(function, reason, evaluated);
-  };
-  const vm::Executable executable = vm::Compile(program.module, compiling);
-  RefuseProducts(evaluated, name, unknown);
-  AddParts(program.module, executable, unknown, report);
-  Check(source, executable, name, options, report);
-  executable.Save(options.output);
-  report.evaluated = std::move(evaluated);
-  WarnOf(report, options, unknown);
+  AnySizeContender winner = ChooseOf(found, source.module, options, unknown, std::move(any_size));
+  RequireKernels(options, report, found, name);
+  RefuseProducts(winner.evaluated, name, unknown);
+  AddDynamic(winner.module, report);
+  AddParts(winner, found.reasons, unknown, report);
+  Check(source, *winner.executable, CheckingOf(source, name, options, report.num_threads), options, report);
+  winner.executable->Save(options.output);
+  report.evaluated = std::move(winner.evaluated);
+  WarnOf(report, options, unknown, found.symbolic);
   report.output_bytes = static_cast<int64_t>(std::filesystem::file_size(options.output));
   report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return report;
@@ -312,7 +341,7 @@ CompileReport TuneProgram(const IRModule& module, const std::string& name, const
       ForEachRegion(regions, name, options, [&](const DistinctRegion& region, const CompileOptions& own) {
         return tune_region(IRModule::FromFunction(region.function), name, own);
       });
-  WarnOf(report, options, unknown);
+  WarnOf(report, options, unknown, {});
   report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return report;
 }

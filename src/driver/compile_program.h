@@ -21,11 +21,13 @@ using CompileRegion =
 
 /// How operators on dynamic shapes are compiled.
 struct DynamicShapesOptions {
-  const Toolchain* toolchain = nullptr;  ///< compiles them; null: they are evaluated as the reference does
-  bool refuses_evaluation = false;       ///< whether a product that is evaluated so is an error, not a warning
-  std::vector<OpenInput> inputs;         ///< inputs of dynamic shapes
-  std::string hint;                      ///< how to bind them
-  std::vector<KnownToolchain> known;     ///< toolchains that the report accounts for
+  const Toolchain* toolchain = nullptr;    ///< compiles them; null: they are evaluated as the reference does
+  std::vector<const Toolchain*> symbolic;  ///< toolchains for symbolic sizes, each in a program that competes with it
+  bool is_symbolic_alone = false;          ///< whether `toolchain` only computes what those leave
+  bool refuses_evaluation = false;         ///< whether a product that is evaluated so is an error, not a warning
+  std::vector<OpenInput> inputs;           ///< inputs of dynamic shapes
+  std::string hint;                        ///< how to bind them
+  std::vector<KnownToolchain> known;       ///< toolchains that the report accounts for
 };
 
 /// The model that a program is checked against.

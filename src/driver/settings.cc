@@ -72,7 +72,7 @@ std::vector<Setting> RunSettings() {
        .type = Sizes(&Options::tune_at),
        .doc = "Sizes of a dynamic dimension. Each combination gets a plan of its own, for which all toolchains "
               "are searched; a dimension without a name is called `INPUT[AXIS]`.",
-       .unset = "only native kernels for any size",
+       .unset = "only kernels for any size",
        .page = "support.md#dynamic-shapes"},
       {.name = "threads",
        .flag = "--threads",

@@ -42,6 +42,24 @@ bool TargetsLeaveOutNative(const std::vector<std::string>& targets) {
   return LeavesOutNative(names);
 }
 
+/// Whether an option that names toolchains, or bounds the time, is followed by programs for any size.
+bool IsFollowedAtAnySize(const CompileOptions& options, const Setting& setting,
+                         const std::vector<std::string>& at_any_size) {
+  const auto competes = [&](const std::string& name) {
+    return std::ranges::any_of(at_any_size, [&](const std::string& one) {
+      return one == name || RegisteredName(one) == RegisteredName(name);
+    });
+  };
+  if (setting.name == "toolchains") return std::ranges::any_of(options.toolchains, competes);
+  if (setting.name == "partition_for") return competes(options.partition_for);
+  if (setting.name == "target") {
+    return std::ranges::any_of(options.targets, [&](const std::string& text) {
+      return competes(ToolchainConfiguration::Of(Target::Parse(text), ToolchainRegistry::Global()).ToString());
+    });
+  }
+  return setting.name == "budget" && !at_any_size.empty();
+}
+
 /// Whether an option asks for something that only a search, or another toolchain than the native one, could give.
 bool NeedsSearch(const CompileOptions& options, const Setting& setting) {
   if (setting.name == "toolchains") return LeavesOutNative(options.toolchains);
@@ -119,21 +137,22 @@ std::vector<OpenInput> FindOpenInputs(const IRModule& module) {
   return inputs;
 }
 
-std::vector<std::string> FlagsOfASearch(const CompileOptions& options) {
+std::vector<std::string> FlagsOfASearch(const CompileOptions& options, const std::vector<std::string>& at_any_size) {
   std::vector<std::string> flags;
   for (const Setting& setting : Settings()) {
-    if (NeedsSearch(options, setting)) flags.push_back(setting.flag);
+    if (NeedsSearch(options, setting) && !IsFollowedAtAnySize(options, setting, at_any_size))
+      flags.push_back(setting.flag);
   }
   return flags;
 }
 
 void RefuseFlagsOfASearch(const CompileOptions& options, const std::vector<OpenInput>& inputs, const std::string& where,
-                          const std::string& hint) {
-  const std::vector<std::string> flags = FlagsOfASearch(options);
+                          const std::string& hint, const std::vector<std::string>& at_any_size) {
+  const std::vector<std::string> flags = FlagsOfASearch(options, at_any_size);
   if (flags.empty()) return;
   throw Error(ErrorCategory::kUnsupported,
               fmt::format("{} cannot be followed: no part of the model has known sizes, input{} {} leave{} them open, "
-                          "and only Collage's own any-size kernels take part",
+                          "and there is no search of kernels for any size",
                           fmt::join(flags, ", "), inputs.size() == 1 ? "" : "s", InputsText(inputs),
                           inputs.size() == 1 ? "s" : ""),
               where, hint);
@@ -220,11 +239,14 @@ std::string EvaluatedText(const std::vector<EvaluatedOperator>& evaluated) {
 }
 
 std::string NothingSearchedText(const std::vector<OpenInput>& inputs, const std::vector<EvaluatedOperator>& evaluated,
-                                const std::string& hint) {
+                                const std::string& hint, const std::vector<std::string>& at_any_size) {
+  const std::string who = at_any_size.empty() ? "only Collage's own any-size kernels take part"
+                                              : fmt::format("only any-size kernels of Collage and of {} take part",
+                                                            fmt::join(at_any_size, ", "));
   return fmt::format(
-      "nothing was searched: the sizes of input{} {} are open, so only Collage's own any-size kernels take part{}\n"
+      "nothing was searched: the sizes of input{} {} are open, so {}{}\n"
       "  for a search of all toolchains, {}",
-      inputs.size() == 1 ? "" : "s", InputsText(inputs),
+      inputs.size() == 1 ? "" : "s", InputsText(inputs), who,
       evaluated.empty() ? "" : fmt::format(" ({})", EvaluatedText(evaluated)), hint);
 }
 

@@ -20,13 +20,15 @@ struct OpenInput {
 std::vector<OpenInput> FindOpenInputs(const IRModule& module);
 
 /// The flags of the options that ask for something that only a search, or another toolchain than the native one, could
-/// give: they differ from their defaults. Without --require.
-std::vector<std::string> FlagsOfASearch(const CompileOptions& options);
+/// give: they differ from their defaults. Without --require, and without those that are followed at any size, since
+/// programs of the toolchains `at_any_size` compete there.
+std::vector<std::string> FlagsOfASearch(const CompileOptions& options,
+                                        const std::vector<std::string>& at_any_size = {});
 
 /// Throws kUnsupported, naming the flags, if `options` ask for a search although no part of the model has static
 /// shapes: `inputs` are dynamic. `hint` says how to bind them.
 void RefuseFlagsOfASearch(const CompileOptions& options, const std::vector<OpenInput>& inputs, const std::string& where,
-                          const std::string& hint);
+                          const std::string& hint, const std::vector<std::string>& at_any_size = {});
 
 /// Throws kUnavailable when a toolchain that `options` require has no kernel among those that were run for `report`, or
 /// for one of its regions: its kernels failed, or it takes nothing of the model.
@@ -45,9 +47,10 @@ void AddEvaluated(const Function& function, const std::string& reason, std::vect
 /// "3 operators run by reference evaluation, slowly: 'unique' x 2 (REASON), …".
 std::string EvaluatedText(const std::vector<EvaluatedOperator>& evaluated);
 
-/// The warning that nothing of a model was searched: two lines, the last one `hint`.
+/// The warning that nothing of a model was searched: two lines, the last one `hint`. `at_any_size`: toolchains whose
+/// programs for any size were compared.
 std::string NothingSearchedText(const std::vector<OpenInput>& inputs, const std::vector<EvaluatedOperator>& evaluated,
-                                const std::string& hint);
+                                const std::string& hint, const std::vector<std::string>& at_any_size = {});
 
 /// "name some of them: --tune-at batch=<sizes>".
 std::string NamingHint(const std::vector<OpenInput>& inputs);

@@ -13,7 +13,9 @@
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
 #include "dataflow/needs.h"
+#include "ir/ops/dynamic.h"
 #include "ir/ops/random/random.h"
+#include "ir/tensor_types.h"
 #include "partition/rewrite.h"
 #include "program/batch_analysis.h"
 #include "program/dynamic_fusion.h"
@@ -39,10 +41,23 @@ bool IsPartition(const Function& function) {
   return function->attrs().IntOr("Primitive", 0) != 0 || function->attrs().Has("Compiler");
 }
 
+bool IsOfTensors(const Type& type) { return type != nullptr && HasTensorsOnly(type); }
+
+bool IsOpen(const Type& type) { return !HasStaticTensorsOnly(type); }
+
+/// Whether `expr` only makes a tuple, or takes a value out of one, of types that `are_inside`.
+bool IsGlueOf(const Expr& expr, const std::function<bool(const Type&)>& are_inside) {
+  if (const TupleNode* tuple = As<TupleNode>(expr)) return are_inside(tuple->checked_type());
+  const TupleGetItemNode* projection = As<TupleGetItemNode>(expr);
+  return projection != nullptr && are_inside(projection->tuple()->checked_type());
+}
+
 /// The regions of one function.
 class RegionFinder {
  public:
-  RegionFinder(const DataflowGraph& graph, int64_t few_elements) : graph_(graph), few_elements_(few_elements) {}
+  /// `with_leaves`: whether tuples with constants and parameters in them may be inside.
+  RegionFinder(const DataflowGraph& graph, int64_t few_elements, bool with_leaves = false)
+      : graph_(graph), few_elements_(few_elements), with_leaves_(with_leaves) {}
 
   std::vector<std::vector<int>> Run() {
     std::vector<int> kinds;
@@ -80,12 +95,7 @@ class RegionFinder {
                        [](const Expr& arg) { return IsStaticTensors(arg->checked_type()); });
   }
 
-  bool IsGlue(int index) const {
-    const Expr& expr = graph_.node(index).expr;
-    if (const TupleNode* tuple = As<TupleNode>(expr)) return IsStaticTensors(tuple->checked_type());
-    const TupleGetItemNode* projection = As<TupleGetItemNode>(expr);
-    return projection != nullptr && IsStaticTensors(projection->tuple()->checked_type());
-  }
+  bool IsGlue(int index) const { return IsGlueOf(graph_.node(index).expr, IsStaticTensors); }
 
   /// How often a path to a node leaves what may be in regions at most. Nodes of one level, branch and binding let have
   /// no path between them that leaves their region: to leave a branch, or a let's body, is to leave what may be in
@@ -137,8 +147,13 @@ class RegionFinder {
   /// Whether a tuple or projection is made of what is in a region, and a tuple is read there only.
   bool IsWithin(int index, const std::vector<int>& members) const {
     const auto is_member = [&](int node) { return std::binary_search(members.begin(), members.end(), node); };
+    const auto is_own = [&](int node) {
+      const Expr& expr = graph_.node(node).expr;
+      const bool is_leaf = As<ConstantNode>(expr) != nullptr || As<VarNode>(expr) != nullptr;
+      return is_member(node) || (with_leaves_ && is_leaf);
+    };
     const DataflowGraph::Node& node = graph_.node(index);
-    return std::all_of(node.inputs.begin(), node.inputs.end(), is_member) &&
+    return std::all_of(node.inputs.begin(), node.inputs.end(), is_own) &&
            (As<TupleGetItemNode>(node.expr) != nullptr ||
             std::all_of(node.outputs.begin(), node.outputs.end(), is_member));
   }
@@ -156,6 +171,7 @@ class RegionFinder {
 
   const DataflowGraph& graph_;
   int64_t few_elements_;
+  bool with_leaves_;
   std::vector<int> level_;
   std::vector<int> kinds_;
   std::vector<bool> is_inside_;
@@ -179,6 +195,116 @@ std::vector<std::vector<int>> RowRegions(const DataflowGraph& graph, const Dynam
                                       });
                                     });
 }
+
+bool OnlyReshapes(const OpDef& op) {
+  const DynamicOp* dynamic = FindDynamicOp(op.name);
+  return op.is_reshape || (dynamic != nullptr && GetOp(dynamic->static_name)->def().is_reshape);
+}
+
+/// Whether `call` may be in a region of `symbolic`.
+bool IsSymbolic(const CallNode& call, const SymbolicSizes& symbolic) {
+  const auto is_tensors = [](const Expr& arg) { return IsOfTensors(arg->checked_type()); };
+  const auto is_open = [](const Expr& arg) { return IsOpen(arg->checked_type()); };
+  if (!IsOfTensors(call.checked_type()) || !std::ranges::all_of(call.args(), is_tensors)) return false;
+  const bool has_open = IsOpen(call.checked_type()) || std::ranges::any_of(call.args(), is_open);
+  if (!has_open) return symbolic.takes_static && !DrawsNumbers(*call.op()) && symbolic.takes_static(call);
+  const bool is_of_sizes =
+      FindDynamicOp(call.op()->name) != nullptr || ReadsShapeAlone(*call.op()) || MakesSizesOfValues(call);
+  return (symbolic.takes_static || !is_of_sizes) && symbolic.takes(call);
+}
+
+/// The largest regions of calls that a toolchain for symbolic sizes takes, if some of it computes elements of dynamic
+/// shapes. Nodes that are `is_elsewhere` are in none.
+std::vector<std::vector<int>> SymbolicRegions(const DataflowGraph& graph, const SymbolicSizes& symbolic,
+                                              const std::vector<bool>& is_elsewhere) {
+  if (symbolic.toolchain.empty()) return {};
+  std::vector<int> kinds;
+  for (int index = 0; index < static_cast<int>(graph.size()); ++index) {
+    const DataflowGraph::Node& node = graph.node(index);
+    bool is_inside = IsGlueOf(node.expr, IsOfTensors);
+    if (graph.OpAt(index) != nullptr) is_inside = IsSymbolic(static_cast<const CallNode&>(*node.expr), symbolic);
+    kinds.push_back(is_inside && !node.is_in_primitive && !is_elsewhere[static_cast<size_t>(index)] ? 0 : -1);
+  }
+  RegionFinder finder(graph, 0, /*with_leaves=*/true);
+  return finder.Run(std::move(kinds), [&](const std::vector<int>& members) {
+    return std::ranges::any_of(members, [&](int index) {
+      const OpDef* op = graph.OpAt(index);
+      return op != nullptr && !OnlyReshapes(*op) && !ReadsShapeAlone(*op) &&
+             IsOpen(graph.node(index).expr->checked_type());
+    });
+  });
+}
+
+/// Finds what becomes Primitive functions in the functions of a module, and numbers them.
+class PartFinder {
+ public:
+  PartFinder(int64_t few_elements, const DynamicShapes& dynamic) : few_elements_(few_elements), dynamic_(dynamic) {}
+
+  /// The parts of `graph`, which can be run one after the other.
+  std::vector<CandidatePartition> Run(const DataflowGraph& graph) {
+    found_.clear();
+    is_taken_.assign(graph.size(), false);
+    std::vector<bool> is_in_region(graph.size());
+    for (std::vector<int>& members : RegionFinder(graph, few_elements_).Run()) {
+      for (const int index : members) is_in_region[At(index)] = true;
+      Attrs attrs{{"Primitive", 1}, {"global_symbol", fmt::format("{}{}", kRegionName, num_regions_++)}};
+      found_.push_back({"region", SubGraph(graph, std::move(members)).Wrapped(std::move(attrs)), nullptr});
+    }
+    // Each kind of region is in order by itself; together they may wait for each other.
+    for (std::vector<int>& members : SymbolicRegions(graph, dynamic_.symbolic, is_in_region)) {
+      if (Fits(graph, members)) Add(graph, std::move(members), {{kAttrCompiler, dynamic_.symbolic.toolchain}});
+    }
+    if (!dynamic_.takes) return std::move(found_);
+    for (std::vector<int>& members : RowRegions(graph, dynamic_)) {
+      const bool is_free = std::ranges::none_of(members, [&](int index) { return is_taken_[At(index)]; });
+      if (is_free && Fits(graph, members)) Add(graph, std::move(members), {{kAttrRows, 1}});
+    }
+    const bool has_symbolic = !dynamic_.symbolic.toolchain.empty();
+    for (std::vector<int>& members : FindDynamicFusions(graph, dynamic_.takes, is_taken_)) {
+      if (!has_symbolic || Fits(graph, members)) {
+        Add(graph, std::move(members), {});
+      } else {
+        AddOneByOne(graph, members);
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  static size_t At(int index) { return static_cast<size_t>(index); }
+
+  /// Operators of a fusion that would wait for a part that waits for it.
+  void AddOneByOne(const DataflowGraph& graph, const std::vector<int>& fusion) {
+    for (const int index : fusion) {
+      std::vector<bool> is_elsewhere(graph.size(), true);
+      is_elsewhere[At(index)] = false;
+      for (std::vector<int>& members : FindDynamicFusions(graph, dynamic_.takes, is_elsewhere)) {
+        if (Fits(graph, members)) Add(graph, std::move(members), {});
+      }
+    }
+  }
+
+  bool Fits(const DataflowGraph& graph, const std::vector<int>& members) const {
+    const SubGraph region(graph, members);
+    std::vector<const SubGraph*> all{&region};
+    for (const CandidatePartition& one : found_) all.push_back(&one.sub_graph);
+    return CanBeOrdered(graph, all);
+  }
+
+  void Add(const DataflowGraph& graph, std::vector<int> members, Attrs attrs) {
+    attrs.Set("Primitive", 1);
+    attrs.Set("global_symbol", fmt::format("{}{}", kDynamicName, num_dynamic_++));
+    for (const int index : members) is_taken_[At(index)] = true;
+    found_.push_back({"shaped", SubGraph(graph, std::move(members)).Wrapped(std::move(attrs)), nullptr});
+  }
+
+  int64_t few_elements_;
+  const DynamicShapes& dynamic_;
+  std::vector<CandidatePartition> found_;
+  std::vector<bool> is_taken_;  ///< by node: whether a dynamic part has it
+  int num_regions_ = 0;
+  int num_dynamic_ = 0;
+};
 
 }  // namespace
 
@@ -216,36 +342,11 @@ bool IsProgram(const IRModule& module) {
 ProgramRegions FindRegions(IRModule module, int64_t few_elements, const DynamicShapes& dynamic) {
   module = RunPasses({"ToGraphNormalForm"}, std::move(module));
   ProgramRegions result{module, {}, {}};
-  int number = 0;
-  int shaped = 0;
+  PartFinder finder(few_elements, dynamic);
   for (const auto& [name, function] : module.functions()) {
     if (IsPartition(function)) continue;
     const DataflowGraph graph(function);
-    std::vector<CandidatePartition> found;
-    for (std::vector<int>& members : RegionFinder(graph, few_elements).Run()) {
-      Attrs attrs{{"Primitive", 1}, {"global_symbol", fmt::format("{}{}", kRegionName, number++)}};
-      found.push_back({"region", SubGraph(graph, std::move(members)).Wrapped(std::move(attrs)), nullptr});
-    }
-    const auto add_dynamic = [&](std::vector<int> members, bool is_by_rows) {
-      Attrs attrs{{"Primitive", 1}, {"global_symbol", fmt::format("{}{}", kDynamicName, shaped++)}};
-      if (is_by_rows) attrs.Set(kAttrRows, 1);
-      found.push_back({"shaped", SubGraph(graph, std::move(members)).Wrapped(std::move(attrs)), nullptr});
-    };
-    std::vector<bool> is_by_rows(graph.size());
-    for (std::vector<int>& members : dynamic.takes ? RowRegions(graph, dynamic) : std::vector<std::vector<int>>{}) {
-      // Each kind of region is in order by itself; together they may wait for each other.
-      const SubGraph region(graph, members);
-      std::vector<const SubGraph*> all{&region};
-      for (const CandidatePartition& one : found) all.push_back(&one.sub_graph);
-      if (!CanBeOrdered(graph, all)) continue;
-      for (const int index : members) is_by_rows[index] = true;
-      add_dynamic(std::move(members), true);
-    }
-    if (dynamic.takes) {
-      for (std::vector<int>& members : FindDynamicFusions(graph, dynamic.takes, is_by_rows)) {
-        add_dynamic(std::move(members), false);
-      }
-    }
+    const std::vector<CandidatePartition> found = finder.Run(graph);
     if (found.empty()) continue;
     const std::optional<Function> rewritten = RewriteNested(graph, found);
     COLLAGE_CHECK(rewritten.has_value()) << "regions of @" << name << " depend on each other in a circle";

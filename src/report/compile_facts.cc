@@ -275,7 +275,7 @@ Fact CostsLine(const CompileReport& report) {
 /// The plans for sizes that were named, beside the kernels for all others.
 Fact SizesLine(const CompileReport& report) {
   return Fact::Line("sizes", {Fact::Texts("searched_sizes", "plans for", report.searched_sizes)})
-      .Says("[plans for {searched_sizes}; at other sizes native kernels for any size]");
+      .Says("[plans for {searched_sizes}; at other sizes kernels for any size]");
 }
 
 Fact VerifiedRecord(const CompileReport& report, const Contender* winner) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "bytecode/result_shapes.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/structural.h"
 #include "collage/ir/visitor.h"
@@ -122,13 +123,22 @@ std::optional<int> ProgramBuilder::KernelIndex(const Function& function) {
   return add(collage::Executable::FromPlan(Lower(module, options_.num_threads, *partitions_)));
 }
 
-void ProgramBuilder::AddCode(DynamicKernel& kernel, const Function& function, int64_t rows) const {
+const Toolchain* ProgramBuilder::ToolchainFor(const Function& function) const {
+  const std::string compiler = function->attrs().StringOr(kAttrCompiler, "");
+  if (compiler.empty()) return options_.for_dynamic_shapes;
+  const auto found =
+      std::ranges::find_if(options_.for_symbolic_sizes, [&](const Toolchain* one) { return one->name() == compiler; });
+  return found == options_.for_symbolic_sizes.end() ? nullptr : *found;
+}
+
+void ProgramBuilder::AddCode(DynamicKernel& kernel, const Toolchain& toolchain, const Function& function,
+                             int64_t rows) const {
   const FuncTypeNode* type = AsFuncType(InferType(function, module_));
   const PartitionRequest request{function, PlainLayouts(type->args().size(), FlattenTensorTypes(type->result()).size()),
                                  options_.num_threads};
-  Result<CompiledPartition> compiled = options_.for_dynamic_shapes->RelayToRuntime(request);
+  Result<CompiledPartition> compiled = toolchain.RelayToRuntime(request);
   if (!compiled.ok()) throw Error(ErrorCategory::kUnsupported, compiled.reason().text);
-  if (options_.on_partition) options_.on_partition(request, *compiled);
+  if (options_.on_partition) options_.on_partition(toolchain, request, *compiled);
   DynamicKernel::Code code{rows, compiled->loader, std::move(compiled->blob), {}, 0};
   code.workspace_bytes = static_cast<int64_t>(compiled->workspace_bytes);
   for (Tensor& constant : compiled->constants) {
@@ -141,9 +151,33 @@ void ProgramBuilder::AddCode(DynamicKernel& kernel, const Function& function, in
   kernel.codes.push_back(std::move(code));
 }
 
+DynamicKernel ProgramBuilder::MakeDynamicKernel(const Function& function, const Function& plain,
+                                                const Toolchain& toolchain) const {
+  DynamicKernel kernel;
+  kernel.params = AsFuncType(InferType(function, module_))->args();
+  kernel.toolchain = toolchain.name();
+  kernel.num_threads = options_.num_threads;
+  kernel.takes_dimensions = function->attrs().Has(kAttrCompiler);
+  std::vector<Expr> exprs;
+  kernel.sizes = FindDynamicSizes(plain, &exprs);
+  const bool is_by_rows = function->attrs().IntOr(kAttrRows, 0) != 0;
+  for (const int64_t rows : is_by_rows ? std::vector<int64_t>{kRowsTogether, 1} : std::vector<int64_t>{0}) {
+    AddCode(kernel, toolchain, rows == 0 ? plain : WithBatchSize(plain, rows), rows);
+  }
+  for (const Expr& expr : exprs) {
+    const ConstantNode* constant = As<ConstantNode>(expr);
+    if (constant == nullptr) continue;
+    const bool is_wanted =
+        kernel.takes_dimensions ? IsSizeConstant(constant->checked_type()) : kernel.sizes.is_assumed();
+    if (is_wanted) kernel.step_constants.push_back(constant->value());
+  }
+  return kernel;
+}
+
 std::optional<int> ProgramBuilder::DynamicKernelIndex(const Function& function) {
-  if (options_.for_dynamic_shapes == nullptr || !function || function->attrs().IntOr("Primitive", 0) == 0)
-    return std::nullopt;
+  if (!function || function->attrs().IntOr("Primitive", 0) == 0) return std::nullopt;
+  const Toolchain* toolchain = ToolchainFor(function);
+  if (toolchain == nullptr) return std::nullopt;
   const auto [known, is_new] = dynamic_kernels_.emplace(function.get(), std::nullopt);
   if (!is_new) return known->second;
   const FuncTypeNode* type = AsFuncType(InferType(function, module_));
@@ -158,29 +192,20 @@ std::optional<int> ProgramBuilder::DynamicKernelIndex(const Function& function) 
   const Function plain = MakeFunction(function->params(), function->body());
   InferType(plain, module_);
   const bool is_by_rows = function->attrs().IntOr(kAttrRows, 0) != 0;
-  const auto [equal, is_first] = dynamic_by_digest_.emplace(StructuralHash(Expr(plain)) + (is_by_rows ? " rows" : ""),
-                                                            static_cast<int>(program_.dynamic_kernels.size()));
+  const std::string compiler = function->attrs().StringOr(kAttrCompiler, "");
+  const std::string digest = StructuralHash(Expr(plain)) + (is_by_rows ? " rows" : "") + " " + compiler;
+  const auto [equal, is_first] = dynamic_by_digest_.emplace(digest, static_cast<int>(program_.dynamic_kernels.size()));
   if (!is_first) return known->second = equal->second;
   DynamicKernel kernel;
-  kernel.params = type->args();
-  std::vector<Expr> exprs;
   try {
-    kernel.sizes = FindDynamicSizes(plain, &exprs);
-    for (const int64_t rows : is_by_rows ? std::vector<int64_t>{kRowsTogether, 1} : std::vector<int64_t>{0}) {
-      AddCode(kernel, rows == 0 ? plain : WithBatchSize(plain, rows), rows);
-    }
+    kernel = MakeDynamicKernel(function, plain, *toolchain);
   } catch (const Error& error) {
-    if (error.category() != ErrorCategory::kUnsupported) throw;
+    if (error.category() != ErrorCategory::kUnsupported || !compiler.empty()) throw;
     if (options_.on_declined) options_.on_declined(plain, error.message());
     dynamic_by_digest_.erase(equal);
     return std::nullopt;
   }
   kernel.name = function->attrs().StringOr("global_symbol", fmt::format("shaped{}", equal->second));
-  kernel.num_threads = options_.num_threads;
-  for (const Expr& expr : exprs) {
-    const ConstantNode* constant = kernel.sizes.is_assumed() ? As<ConstantNode>(expr) : nullptr;
-    if (constant != nullptr) kernel.step_constants.push_back(constant->value());
-  }
   program_.dynamic_kernels.push_back(std::move(kernel));
   return known->second = equal->second;
 }

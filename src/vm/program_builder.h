@@ -46,8 +46,12 @@ class ProgramBuilder {
   int AddFunction(const std::string& outer, const Function& function, std::shared_ptr<const ScopeAnalysis> scopes);
 
  private:
-  /// Throws kUnsupported where the toolchain declines.
-  void AddCode(DynamicKernel& kernel, const Function& function, int64_t rows) const;
+  /// The toolchain for a function of dynamic shapes; null if there is none.
+  const Toolchain* ToolchainFor(const Function& function) const;
+  /// Throws kUnsupported where `toolchain` declines.
+  void AddCode(DynamicKernel& kernel, const Toolchain& toolchain, const Function& function, int64_t rows) const;
+  /// Makes the code of `plain`, which `function` is without its attributes. Throws as AddCode does.
+  DynamicKernel MakeDynamicKernel(const Function& function, const Function& plain, const Toolchain& toolchain) const;
 
   const IRModule& module_;
   CompileOptions options_;

@@ -74,6 +74,24 @@ Fact KernelRow(const vm::KernelFunction& kernel) {
       .Says("kernel    {name}[\n{partitions}]");
 }
 
+/// "nn.dense+add": what a kernel for dynamic shapes computes.
+std::string OperatorsOf(const vm::DynamicKernel& kernel) {
+  std::vector<std::string> names;
+  for (const DynamicSizes::Step& step : kernel.sizes.steps) {
+    if (step.op != nullptr) names.push_back(step.op->name);
+  }
+  return fmt::format("{}", fmt::join(names, "+"));
+}
+
+Fact DynamicKernelRow(const vm::DynamicKernel& kernel) {
+  return Fact::Record(
+             "", "",
+             {Fact::Text("name", "kernel", kernel.name), Fact::Text("toolchain", "toolchain", kernel.toolchain),
+              Fact::Text("operators", "operators", OperatorsOf(kernel))})
+      .Says("any size  {name}\n" + Literal(fmt::format("          {:10} ", kernel.toolchain)) +
+            "{?toolchain}{operators:80}");
+}
+
 /// Adds the functions of libraries that the kernels of `executable` call to `calls`, each once.
 void GatherCalls(const Executable& executable, std::vector<LibraryCall>& calls) {
   const auto& kernels = executable.plan().kernels;
@@ -92,16 +110,17 @@ Fact CallRow(const LibraryCall& call) {
       .Says("calls {function} of {library}[ ({hint})]");
 }
 
-/// Facts of a program with control flow: its functions, and its kernels with their partitions.
+/// Facts of a program with control flow: its functions, its kernels with their partitions, and kernels for any size.
 Fact ProgramFacts(const std::string& file) {
   const vm::Executable executable = vm::Executable::Load(file);
   std::vector<Fact> functions;
   for (const std::string& name : executable.program().globals) functions.push_back(FunctionRow(executable, name));
   std::vector<LibraryCall> calls;
   for (const vm::KernelFunction& kernel : executable.program().kernels) GatherCalls(kernel.executable, calls);
-  return Fact::Report(
-      1, {Fact::Table("functions", "", std::move(functions)),
-          TableOf("kernels", "", executable.program().kernels, KernelRow), TableOf("calls", "", calls, CallRow)});
+  return Fact::Report(1, {Fact::Table("functions", "", std::move(functions)),
+                          TableOf("kernels", "", executable.program().kernels, KernelRow),
+                          TableOf("any_size_kernels", "", executable.program().dynamic_kernels, DynamicKernelRow),
+                          TableOf("calls", "", calls, CallRow)});
 }
 
 Fact PartitionsTable(const ExecutionPlan& plan) {
@@ -222,7 +241,7 @@ class Drawing {
 
   /// A kernel whose tensors' shapes a run knows: a box of its own.
   void Add(const vm::DynamicKernel& kernel) {
-    std::string label = kernel.name;
+    std::string label = kernel.name + ", " + kernel.toolchain;
     for (const Type& param : kernel.params) label += "\n" + ToString(param);
     text_ += fmt::format("  dynamic_{} [shape=box, label={}];\n", num_dynamic_++, QuotedText(label));
   }

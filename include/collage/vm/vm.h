@@ -89,8 +89,12 @@ struct CompileOptions {
   /// Compiles Primitive functions of tensors whose types have `?`, into kernels that are told the shapes (Toolchain's
   /// SupportsDynamicShapes). Null, or where it declines: they run as any other function.
   const Toolchain* for_dynamic_shapes = nullptr;
-  /// Told of each partition that `for_dynamic_shapes` compiles. May be empty.
-  std::function<void(const PartitionRequest& request, const CompiledPartition& compiled)> on_partition;
+  /// Compile Primitive functions of such tensors that have their names as attribute Compiler (collage/target/
+  /// symbolic_sizes.h). A module that one declines does not compile.
+  std::vector<const Toolchain*> for_symbolic_sizes;
+  /// Told of each partition of dynamic shapes that a toolchain compiles. May be empty.
+  std::function<void(const Toolchain& toolchain, const PartitionRequest& request, const CompiledPartition& compiled)>
+      on_partition;
   /// Told of each Primitive function that `for_dynamic_shapes` declines, and why. May be empty.
   std::function<void(const Function& function, const std::string& reason)> on_declined;
 };

@@ -298,8 +298,10 @@ class ProgramCheck {
       }
       left -= outcome.multiply_adds;
       num_right += trials_[i].is_named ? 0 : 1;
-      if (std::ranges::find(result.sizes, trials_[i].name) == result.sizes.end())
+      if (std::ranges::find(result.sizes, trials_[i].name) == result.sizes.end()) {
         result.sizes.push_back(trials_[i].name);
+        result.shapes.push_back(trials_[i].shapes);
+      }
       result.max_error = std::max(result.max_error, outcome.error);
     }
     if (result.sizes.empty()) result.not_verified = refusal;

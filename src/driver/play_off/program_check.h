@@ -36,9 +36,10 @@ struct ProgramCheckOptions {
 };
 
 struct ProgramCheckResult {
-  std::vector<std::string> sizes;  ///< at which it was right: "x=2x33, y=2"
-  double max_error = 0;            ///< largest of all results, each relative to its largest element
-  std::string not_verified;        ///< why it was run at no sizes; empty when it was
+  std::vector<std::string> sizes;          ///< at which it was right: "x=2x33, y=2"
+  std::vector<std::vector<Shape>> shapes;  ///< these sizes as shapes of all parameters, in order
+  double max_error = 0;                    ///< largest of all results, each relative to its largest element
+  std::string not_verified;                ///< why it was run at no sizes; empty when it was
 };
 
 /// Runs `program`, which `module` was compiled to, and compares all results. Throws kInternal where one is wrong, which

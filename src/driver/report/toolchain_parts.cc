@@ -45,7 +45,13 @@ std::string WhyInNoPlan(const CompileReport& report, const std::string& toolchai
 }
 
 /// Why `toolchain` compiles none of the calls in dynamic fusions of `module`.
-std::string WhyNotAtAnySize(const Toolchain& toolchain, const IRModule& module, const Toolchain* any_size) {
+std::string WhyNotAtAnySize(const Toolchain& toolchain, const IRModule& module, const AnySizeKernels& any_size) {
+  for (const auto& [name, reason] : any_size.reasons) {
+    if (RegisteredName(name) == toolchain.name()) return reason;
+  }
+  if (toolchain.is_native() && any_size.native != nullptr && !any_size.kernels.empty()) {
+    return fmt::format("'{}' computes all of it", any_size.kernels.begin()->first);
+  }
   bool has_calls = false;
   std::string reason;
   for (const auto& [_, function] : module.functions()) {
@@ -62,21 +68,22 @@ std::string WhyNotAtAnySize(const Toolchain& toolchain, const IRModule& module, 
     });
   }
   if (!has_calls) return "no operator on dynamic shapes has a kernel";
-  if (!reason.empty() || any_size == nullptr) return reason;
-  return fmt::format("they are those of '{}'", any_size->name());
+  if (!reason.empty() || any_size.native == nullptr) return reason;
+  return fmt::format("they are those of '{}'", any_size.native->name());
 }
 
 }  // namespace
 
 std::vector<ToolchainPart> FindToolchainParts(const std::vector<KnownToolchain>& known, const CompileReport& report,
-                                              const IRModule& module, const Toolchain* any_size, size_t num_kernels) {
+                                              const IRModule& module, const AnySizeKernels& any_size) {
   std::vector<ToolchainPart> parts;
   for (const KnownToolchain& one : known) {
     ToolchainPart& part = parts.emplace_back();
     part.toolchain = one.toolchain->name();
-    const bool is_any_size = any_size != nullptr && RegisteredName(any_size->name()) == part.toolchain;
     part.plan_partitions = PartitionsInPlans(report, part.toolchain);
-    if (is_any_size) part.any_size_kernels = static_cast<int64_t>(num_kernels);
+    for (const auto& [name, kernels] : any_size.kernels) {
+      if (RegisteredName(name) == part.toolchain) part.any_size_kernels += kernels;
+    }
     if (part.plan_partitions == 0) {
       part.not_in_plans = one.left_out.empty() ? WhyInNoPlan(report, part.toolchain) : one.left_out;
     }

@@ -17,9 +17,15 @@ struct KnownToolchain {
   std::string left_out;                  ///< why it takes no part at all; empty if it does
 };
 
-/// Returns the part of each of `known` in a program. `report` is that of its regions, `module` has its dynamic fusions,
-/// of which `any_size` compiled `num_kernels`; it may be null.
+/// The kernels for any size of a program.
+struct AnySizeKernels {
+  const Toolchain* native = nullptr;           ///< compiles dynamic fusions; may be null
+  std::map<std::string, int64_t> kernels;      ///< by the toolchains' names as they take part
+  std::map<std::string, std::string> reasons;  ///< why a toolchain that competed has none, by the same names
+};
+
+/// Returns the part of each of `known` in a program. `report` is that of its regions, `module` has its dynamic fusions.
 std::vector<ToolchainPart> FindToolchainParts(const std::vector<KnownToolchain>& known, const CompileReport& report,
-                                              const IRModule& module, const Toolchain* any_size, size_t num_kernels);
+                                              const IRModule& module, const AnySizeKernels& any_size);
 
 }  // namespace collage

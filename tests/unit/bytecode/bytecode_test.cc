@@ -105,9 +105,9 @@ TEST(BytecodeTest, ProgramsOfOtherFormatsAreUnavailable) {
   ExpectError([&] { vm::Executable::Deserialize(other, "p"); }, ErrorCategory::kCorrupt,
               "the bytecode is damaged: its header has a wrong checksum");
   ExpectError([&] { vm::Executable::Deserialize(WithHeaderSealed(other), "p"); }, ErrorCategory::kUnavailable,
-              "the bytecode has format 1, this Collage reads 4");
+              "the bytecode has format 1, this Collage reads 5");
   ExpectError([&] { vm::Executable::Deserialize(std::string_view("CLGVM\0\0\3rest", 12), "p"); },
-              ErrorCategory::kUnavailable, "the bytecode has format 3, this Collage reads 4");
+              ErrorCategory::kUnavailable, "the bytecode has format 3, this Collage reads 5");
 }
 
 /// A program of two kernels that give the same large constant, each its own copy of it.

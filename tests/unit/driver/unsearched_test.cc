@@ -98,8 +98,21 @@ TEST_F(UnsearchedTest, ListsWithTheNativeToolchainAreFollowed) {
   EXPECT_TRUE(FlagsOfASearch(options).empty());
 }
 
+TEST_F(UnsearchedTest, ToolchainsThatCompeteAtAnySizeAreFollowed) {
+  CompileOptions options;
+  options.toolchains = {"openvino"};
+  options.partition_for = "openvino";
+  options.budget_seconds = 5;
+  EXPECT_EQ(FlagsOfASearch(options), (std::vector<std::string>{"--toolchains", "--partition-for", "--budget"}));
+  EXPECT_TRUE(FlagsOfASearch(options, {"openvino"}).empty());
+  EXPECT_TRUE(FlagsOfASearch(options, {"openvino -inference_precision=bf16"}).empty());
+  options.search = "evolutionary";
+  EXPECT_EQ(FlagsOfASearch(options, {"openvino"}), (std::vector<std::string>{"--search"}));
+}
+
 TEST_F(UnsearchedTest, AModelOfOpenSizesRefusesWhatItCannotFollowAndWritesNothing) {
   CompileOptions options = Options();
+  options.toolchains = {"native"};
   options.budget_seconds = 5;
   ExpectError([&] { CompileModule(Module(kOpen), "m", options); }, ErrorCategory::kUnsupported,
               "--budget cannot be followed: no part of the model has known sizes, input 'x' [?, 3] leaves them open");
@@ -114,7 +127,9 @@ TEST_F(UnsearchedTest, AModelOfOpenSizesRefusesWhatItCannotFollowAndWritesNothin
 }
 
 TEST_F(UnsearchedTest, AModelOfOpenSizesSaysThatNothingWasSearched) {
-  const CompileReport report = CompileModule(Module(kOpen), "m", Options());
+  CompileOptions options = Options();
+  options.toolchains = {"native"};
+  const CompileReport report = CompileModule(Module(kOpen), "m", options);
   EXPECT_TRUE(report.evaluated.empty());
   ASSERT_EQ(listener_.warnings.size(), 1u);
   EXPECT_EQ(

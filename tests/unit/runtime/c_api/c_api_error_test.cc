@@ -208,7 +208,7 @@ TEST_F(CApiTest, BytecodeIsToldApartAndChecked) {
                 "memory: error: the bytecode is truncated");
   const std::string other = "CLGVM\0\0\3and the rest of it"s;
   ExpectFailure(collage_executable_load_memory(other.data(), other.size(), nullptr, &model), COLLAGE_ERROR_UNAVAILABLE,
-                "memory: error: the bytecode has format 3, this Collage reads 4");
+                "memory: error: the bytecode has format 3, this Collage reads 5");
   EXPECT_EQ(model, nullptr);
 }
 
