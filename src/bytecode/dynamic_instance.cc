@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "bytecode/result_shapes.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "ir/eval/interpreter.h"
+#include "ir/ops/dynamic.h"
 #include "ir/tensor_types.h"
 
 namespace collage::vm {
@@ -16,6 +18,30 @@ namespace {
 
 [[noreturn]] void FailAsDamaged(const DynamicKernel& kernel) {
   throw Error(ErrorCategory::kCorrupt, fmt::format("what kernel '{}' knows of its shapes is damaged", kernel.name));
+}
+
+/// Arguments of a step that say sizes.
+std::vector<int> ValueArgs(const DynamicSizes::Step& step) {
+  if (step.op != nullptr && IsSizedByValues(*step.op)) return step.args;
+  const DynamicOp* op = step.op == nullptr ? nullptr : FindDynamicOp(step.op->name);
+  if (op == nullptr || step.args.size() < op->first_value + op->attrs.size()) return {};
+  const std::span<const int> values = ValuesOf(*op, std::span<const int>(step.args));
+  return {values.begin(), values.end()};
+}
+
+/// Makes a static operator of a step whose arguments say sizes: `values`.
+void BindValues(DynamicSizes::Step& step, const std::vector<Tensor>& values) {
+  if (IsSizedByValues(*step.op)) {
+    const Tensor made = FlattenTensors(ApplyOp(*step.op, step.attrs, {values.begin(), values.end()})).at(0);
+    step.args.clear();
+    step.attrs = CompleteAttrs(GetOp("zeros")->def(), {{"shape", made.shape()}, {"dtype", made.dtype()}});
+    step.op = &GetOp("zeros")->def();
+    return;
+  }
+  const DynamicOp& op = *FindDynamicOp(step.op->name);
+  step.args = DataOf(op, std::span<const int>(step.args));
+  step.attrs = StaticAttrs(op, step.attrs, values);
+  step.op = &GetOp(op.static_name)->def();
 }
 
 }  // namespace
@@ -29,6 +55,38 @@ DynamicInstance::DynamicInstance(const Program& program, const DynamicKernel& ke
     for (const int constant : code.constants)
       loaded.constants.push_back(kernel.constants[static_cast<size_t>(constant)]);
   }
+  std::set<size_t> params;
+  for (const DynamicSizes::Step& step : kernel.sizes.steps) {
+    for (const int value : ValueArgs(step)) {
+      has_values_ = true;
+      if (kernel.sizes.steps[static_cast<size_t>(value)].kind == DynamicSizes::Step::kParameter) {
+        params.insert(static_cast<size_t>(value));
+      }
+    }
+  }
+  value_params_.assign(params.begin(), params.end());
+}
+
+/// The kernel's steps with static operators in place of those that read sizes from arguments.
+DynamicSizes DynamicInstance::WithValues(const std::vector<Tensor>& inputs) const {
+  using Step = DynamicSizes::Step;
+  DynamicSizes sizes = kernel_.sizes;
+  std::vector<Tensor> known = inputs;  // of each step; undefined where a run computes it
+  size_t constants = 0;
+  for (Step& step : sizes.steps) {
+    if (step.kind == Step::kParameter) continue;
+    known.emplace_back();
+    if (step.kind == Step::kConstant && !kernel_.step_constants.empty()) {
+      known.back() = kernel_.step_constants.at(constants++);
+    }
+    const std::vector<int> args = ValueArgs(step);
+    if (args.empty()) continue;
+    std::vector<Tensor> values;
+    for (const int arg : args) values.push_back(known[static_cast<size_t>(arg)]);
+    if (!std::ranges::all_of(values, &Tensor::defined)) FailAsDamaged(kernel_);
+    BindValues(step, values);
+  }
+  return sizes;
 }
 
 Kernel& DynamicInstance::Load(LoadedCode& code) const {
@@ -49,12 +107,21 @@ Tensor DynamicInstance::DimensionsOf(const Shapes& shapes) {
 }
 
 const DynamicInstance::Shapes& DynamicInstance::ShapesFor(const std::vector<Tensor>& inputs) {
-  const auto fits = [&](const Shapes& shapes) {
-    return std::ranges::equal(shapes.inputs, inputs, {}, {}, &Tensor::shape);
+  Shapes shapes;
+  for (const size_t param : value_params_) {
+    const Tensor& value = inputs[param];
+    if (value.raw() == nullptr && value.num_elements() > 0) {
+      throw Error(ErrorCategory::kInput, fmt::format("'{}' needs to know argument {}", kernel_.name, param));
+    }
+    shapes.values.push_back(value);
+  }
+  const auto fits = [&](const Shapes& other) {
+    return std::ranges::equal(other.inputs, inputs, {}, {}, &Tensor::shape) &&
+           std::ranges::equal(other.values, shapes.values, BitEqual);
   };
   const auto found = std::ranges::find_if(known_, fits);
   if (found != known_.end()) return *found;
-  Shapes shapes;
+  for (Tensor& value : shapes.values) value = value.Clone();
   std::vector<Type> types;
   for (const Tensor& input : inputs) {
     shapes.inputs.push_back(input.shape());
@@ -64,7 +131,7 @@ const DynamicInstance::Shapes& DynamicInstance::ShapesFor(const std::vector<Tens
     for (const Tensor& constant : kernel_.step_constants) program_.CheckConstant(constant);
     shapes.result = ResultTypeOf(kernel_, types);
   } else {
-    const std::vector<Type> all = TypesOfValues(kernel_.sizes, types);
+    const std::vector<Type> all = TypesOfValues(has_values_ ? WithValues(inputs) : kernel_.sizes, types);
     const auto sizes = ValuesOf(kernel_.sizes, all);
     if (sizes) shapes.sizes = Tensor::Of<int64_t>({static_cast<int64_t>(sizes->size())}, kInt64, *sizes);
     shapes.result = all[static_cast<size_t>(kernel_.sizes.result)];

@@ -23,6 +23,7 @@ class DynamicInstance {
   /// Everything that a call with certain shapes needs.
   struct Shapes {
     std::vector<Shape> inputs;
+    std::vector<Tensor> values;   ///< the arguments that say sizes
     std::optional<Tensor> sizes;  ///< the kernel's sizes; empty if it cannot run
     bool is_evaluated = false;    ///< whether the reference evaluation computes the call in its place
     Type result;
@@ -36,7 +37,8 @@ class DynamicInstance {
 
   /// Throws kInput unless `args` are tensors of the kernel's parameters.
   std::vector<Tensor> CheckArguments(const std::vector<Value>& args) const;
-  /// The reference is good until the next call. Only the shapes of `inputs` are looked at.
+  /// The reference is good until the next call. Only the shapes of `inputs` are looked at, and the elements of those
+  /// that say sizes, such as the shape that dyn.broadcast_to takes. Throws kInput where these have no memory.
   const Shapes& ShapesFor(const std::vector<Tensor>& inputs);
   /// Whether it has code for certain numbers of rows, which RunRows calls.
   bool is_by_rows() const { return codes_.back().code->rows > 0; }
@@ -55,6 +57,7 @@ class DynamicInstance {
   Kernel& Load(LoadedCode& code) const;
   static Tensor DimensionsOf(const Shapes& shapes);
   const Shapes& Remember(Shapes shapes);
+  DynamicSizes WithValues(const std::vector<Tensor>& inputs) const;
   Value Evaluate(const std::vector<Value>& args) const;
 
   static constexpr size_t kMostKnown = 8;
@@ -62,6 +65,8 @@ class DynamicInstance {
   const Program& program_;
   const DynamicKernel& kernel_;
   std::vector<LoadedCode> codes_;
+  bool has_values_ = false;           ///< whether operators read sizes from arguments
+  std::vector<size_t> value_params_;  ///< numbers of parameters that say sizes, ascending
   std::vector<Shapes> known_;
   size_t next_ = 0;  ///< next entry of `known_` to replace
 };

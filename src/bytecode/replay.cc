@@ -263,7 +263,7 @@ class ReplayPlanner {
     std::vector<Value> values;
     for (const Planned& arg : args) {
       if (arg.is_tuple) throw CannotPlan();
-      values.emplace_back(Tensor::View(arg.shape, RootOf(arg).dtype, nullptr, nullptr));
+      values.push_back(IsKnown(arg) ? arg.known : Value(Tensor::View(arg.shape, RootOf(arg).dtype, nullptr, nullptr)));
     }
     const DynamicInstance::Shapes& shapes = instance.ShapesFor(instance.CheckArguments(values));
     if (std::ranges::all_of(args, IsKnown)) {

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
+
+#include "ir/ops/dynamic.h"
 
 namespace collage {
 namespace {
@@ -19,8 +22,22 @@ bool IsOpen(const Type& type) {
                              [](const Type& leaf) { return !AsTensorType(leaf)->is_static(); });
 }
 
+/// `op`, or the operator that takes as attributes the sizes that it takes as arguments.
+const OpDef& WithoutValues(const OpDef& op) {
+  const DynamicOp* dynamic = FindDynamicOp(op.name);
+  return dynamic == nullptr ? op : GetOp(dynamic->static_name)->def();
+}
+
 /// Whether a result is computed wherever it is read.
-bool IsInPlace(const OpDef& op) { return op.pattern <= OpPatternKind::kInjective && op.name != "concatenate"; }
+bool IsInPlace(const OpDef& op) {
+  return WithoutValues(op).pattern <= OpPatternKind::kInjective && op.name != "concatenate";
+}
+
+/// Arguments that a kernel computes where it reads them: sizes must be there before it is called.
+std::vector<Expr> DataArgs(const CallNode& call) {
+  const DynamicOp* dynamic = FindDynamicOp(call.op()->name);
+  return dynamic == nullptr ? call.args() : DataOf(*dynamic, std::span<const Expr>(call.args()));
+}
 
 class GroupFinder {
  public:
@@ -44,6 +61,7 @@ class GroupFinder {
   struct Group {
     std::vector<int> members;
     bool has_anchor = false;
+    bool is_opaque = false;  ///< nothing is computed behind its anchor
   };
   static constexpr size_t kMostMembers = 40;
 
@@ -74,7 +92,7 @@ class GroupFinder {
 
   void Add(int index) {
     const OpDef& op = *graph_.OpAt(index);
-    Group group{{index}, !IsInPlace(op)};
+    Group group{{index}, !IsInPlace(op), WithoutValues(op).pattern == OpPatternKind::kOpaque};
     const auto& call = static_cast<const CallNode&>(*graph_.node(index).expr);
     for (const Expr& arg : call.args()) {
       if (As<TupleNode>(arg) != nullptr) group.members.push_back(graph_.IndexOf(arg));
@@ -84,7 +102,7 @@ class GroupFinder {
       group.members.insert(group.members.end(), fields.begin(), fields.end());
     }
     std::vector<Expr> read;
-    for (const Expr& arg : call.args()) {
+    for (const Expr& arg : DataArgs(call)) {
       const TupleNode* tuple = As<TupleNode>(arg);
       if (tuple == nullptr) read.push_back(arg);
       if (tuple != nullptr) read.insert(read.end(), tuple->fields().begin(), tuple->fields().end());
@@ -124,7 +142,7 @@ class GroupFinder {
       return false;
     if (AsTensorType(graph_.node(producer).expr->checked_type()) == nullptr) return false;
     const OpDef& op = *call.op();
-    if (other.has_anchor) return !group.has_anchor && KeepsShape(call, producer);
+    if (other.has_anchor) return !group.has_anchor && !other.is_opaque && KeepsShape(call, producer);
     if (IsInPlace(op)) return true;
     const OpDef* made_by = graph_.OpAt(producer);  // null for a field of a tuple, which is no operator's own
     const bool is_elementwise = made_by != nullptr && made_by->elementwise;

@@ -164,11 +164,15 @@ DynamicKernel ProgramBuilder::MakeDynamicKernel(const Function& function, const 
   for (const int64_t rows : is_by_rows ? std::vector<int64_t>{kRowsTogether, 1} : std::vector<int64_t>{0}) {
     AddCode(kernel, toolchain, rows == 0 ? plain : WithBatchSize(plain, rows), rows);
   }
+  // Operators with indices are evaluated where something is empty, and sizes may be constants.
+  const bool reads_constants =
+      kernel.sizes.is_assumed() || std::ranges::any_of(kernel.sizes.steps, [](const DynamicSizes::Step& step) {
+        return step.op != nullptr && step.op->index_limit != nullptr;
+      });
   for (const Expr& expr : exprs) {
     const ConstantNode* constant = As<ConstantNode>(expr);
     if (constant == nullptr) continue;
-    const bool is_wanted =
-        kernel.takes_dimensions ? IsSizeConstant(constant->checked_type()) : kernel.sizes.is_assumed();
+    const bool is_wanted = kernel.takes_dimensions ? IsSizeConstant(constant->checked_type()) : reads_constants;
     if (is_wanted) kernel.step_constants.push_back(constant->value());
   }
   return kernel;

@@ -82,6 +82,17 @@ std::string KnownPadMode(const CallNode& call) {
   return "pad_mode " + mode;
 }
 
+/// Slices by computed ends, whose strides are known.
+std::string KnownStrides(const CallNode& call) {
+  const ConstantNode* strides = As<ConstantNode>(call.args()[3]);
+  if (strides == nullptr || Argument(call, 1).shape() != Argument(call, 3).shape()) return "slices of unknown strides";
+  return "";
+}
+
+std::string EqualRanks(const CallNode& call) {
+  return AsTensorType(call.checked_type())->rank() == Argument(call, 0).rank() ? "" : "tiles of more dimensions";
+}
+
 std::string WideBits(const CallNode& call) {
   const DataType from = Argument(call, 0).dtype();
   const DataType to = call.attrs().Type("dtype");
@@ -137,15 +148,19 @@ std::string NotDynamic(const CallNode& call) {
   return reason.empty() ? fmt::format("'{}' of dynamic shapes", call.op()->name) : reason;
 }
 
-std::string SlicesFromBegin(const CallNode& call) {
-  const std::vector<int64_t> begin = call.attrs().Ints("begin");
-  for (size_t i = 0; i < begin.size(); ++i) {
-    const int64_t axis = call.attrs().IsNone("axes") ? static_cast<int64_t>(i) : call.attrs().Ints("axes")[i];
-    const bool counts_up = call.attrs().IsNone("strides") || i >= call.attrs().Ints("strides").size() ||
-                           call.attrs().Ints("strides")[i] > 0;
-    if (!IsStatic(call, 0, axis) && (begin[i] < 0 || !counts_up)) return "a slice from the end of a dynamic dimension";
-  }
-  return "";
+/// Scales and zero points of which it is known whether there is one.
+std::string StaticScales(const CallNode& call) {
+  return Argument(call, 1).is_static() && Argument(call, 2).is_static() ? "" : "a dynamic number of scales";
+}
+
+std::string WideElements(const CallNode& call) {
+  return Argument(call, 0).dtype().bits < 32 ? "narrow elements of dynamic shapes" : "";
+}
+
+/// Index tuples, if there are such, of one length in every run.
+std::string StaticTuples(const CallNode& call) {
+  const bool has_tuples = call.op()->name.ends_with("_nd");
+  return !has_tuples || IsStatic(call, 1, 0) ? "" : "index tuples of a dynamic length";
 }
 
 std::string TakesAlongAnAxis(const CallNode& call) {

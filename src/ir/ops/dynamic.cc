@@ -155,6 +155,8 @@ bool MakesSizesOfValues(const CallNode& call) {
   return !HasStaticTensorsOnly(call.checked_type()) && std::ranges::all_of(call.args(), is_static);
 }
 
+bool IsSizedByValues(const OpDef& op) { return op.name == "arange"; }
+
 bool ReadsShapeAlone(const OpDef& op) { return op.name == "shape_of" || op.name == "ndarray_size"; }
 
 void AddDynamicOps(std::vector<OpDef>& rows) {

@@ -40,6 +40,9 @@ std::span<const DynamicOp> AllDynamicOps();
 /// Null when `name` is none of them.
 const DynamicOp* FindDynamicOp(std::string_view name);
 
+/// Whether the values of all arguments of `op` say how large its result is.
+bool IsSizedByValues(const OpDef& op);
+
 /// Whether the result of `op` follows from the shape of its argument, whatever the elements.
 bool ReadsShapeAlone(const OpDef& op);
 

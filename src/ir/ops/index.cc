@@ -90,6 +90,11 @@ OpDef Gather() {
   op.name = "gather";
   op.is_exact = true;
   SetMovesElements(op);
+  op.equal_dims = [](const OpCall& call, const Type&, DimEquations& equations) {
+    for (int dim = 0; dim < AsTensorType(call.args[1])->rank(); ++dim) {
+      equations.Equal({.dim = dim}, {.argument = 1, .dim = dim});
+    }
+  };
   op.index_limit = IndicesAlongAxis(1);
   op.doc = "Elements of the data at the given indices along an axis; data and indices have equal rank.";
   op.args = {"data", "indices"};

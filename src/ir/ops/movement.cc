@@ -107,6 +107,7 @@ OpDef Reverse() {
   op.name = "reverse";
   op.is_exact = true;
   SetMovesElements(op);
+  op.equal_dims = SameShapeDims;
   op.doc = "The elements along an axis in reverse order.";
   op.args = {"data"};
   op.attrs = {{"axis", AttrKind::kInt, 0, "the axis"}};
@@ -132,6 +133,7 @@ OpDef ReverseSequence() {
   op.name = "reverse_sequence";
   op.is_exact = true;
   SetMovesElements(op);
+  op.equal_dims = SameShapeDims;
   op.index_limit = [](const OpCall& call, size_t argument) -> std::optional<int64_t> {
     if (argument != 1) return std::nullopt;
     return KnownSize(call, 0, call.attrs.IntOr("seq_axis", 1)) + 1;
@@ -174,6 +176,7 @@ OpDef Trilu() {
   OpDef op;
   op.name = "trilu";
   op.is_exact = true;
+  op.equal_dims = SameShapeDims;
   op.doc = "The upper or lower triangle of matrices, zeros elsewhere; the diagonal is shifted by k.";
   op.args = {"data", "k"};
   op.attrs = {{"upper", AttrKind::kBool, true, "which triangle is kept"}};

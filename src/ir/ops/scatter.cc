@@ -60,6 +60,7 @@ void CheckUpdates(const OpCall& call, const std::vector<Dim>& shape) {
 OpDef ScatterElements() {
   OpDef op;
   op.name = "scatter_elements";
+  op.equal_dims = SameShapeDims;
   op.index_limit = IndicesAlongAxis(1);
   op.doc = "The data with updates written at the given indices along an axis.";
   op.args = {"data", "indices", "updates"};
@@ -168,6 +169,7 @@ OpDef GatherNd() {
 OpDef ScatterNd() {
   OpDef op;
   op.name = "scatter_nd";
+  op.equal_dims = SameShapeDims;
   op.is_exact = true;
   op.index_limit = IndexTuples;
   op.doc = "The data with slices written at tuples of indices, which lie along the first axis of the indices.";

@@ -7,6 +7,7 @@
 #include "ir/ops/families.h"
 #include "ir/ops/qnn/quantised.h"
 #include "ir/ops/relations.h"
+#include "ir/ops/traits.h"
 #include "runtime/dispatch.h"
 
 namespace collage {
@@ -120,6 +121,7 @@ OpDef Quantize() {
               {"out_dtype", AttrKind::kDType, "int8", "an integer dtype"}};
   op.pattern = OpPatternKind::kElemWise;
   op.layout_agnostic = true;
+  op.equal_dims = SameShapeDims;
   op.relation = Relation([](const OpCall& call) {
     CheckParameters(call, TensorArg(call, 0), call.attrs.Int("axis"), 1, 2);
     const DataType dtype = call.attrs.Type("out_dtype");
@@ -146,6 +148,7 @@ OpDef Dequantize() {
               {"out_dtype", AttrKind::kDType, "", "a float dtype; empty: the scale's"}};
   op.pattern = OpPatternKind::kElemWise;
   op.layout_agnostic = true;
+  op.equal_dims = SameShapeDims;
   op.relation = Relation([](const OpCall& call) {
     CheckParameters(call, TensorArg(call, 0), call.attrs.Int("axis"), 1, 2);
     if (!TensorArg(call, 0).dtype().is_integer()) {

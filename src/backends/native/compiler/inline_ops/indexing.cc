@@ -12,8 +12,7 @@ namespace inline_ops {
 
 static Shape DataShape(C call) { return ShapeOf(call.args()[0]); }
 
-/// The value of an integer expression as a coordinate: one for all lanes when it is read at one place.
-static Index IndexAt(X& x, const Expr& expr, I indices) {
+Index IndexAt(X& x, const Expr& expr, I indices) {
   Emitter& e = x.emitter();
   const Value value = x.At(expr, indices);
   const bool is_scalar = std::all_of(indices.begin(), indices.end(), [](const Index& i) { return i.is_scalar(); });
@@ -37,6 +36,10 @@ static Index InRange(Emitter& e, const Index& index, int64_t length, bool wraps)
   const Index sign = e.IndexOp("shrsi", index, 63);
   const Index moved = e.IndexOp("addi", index, e.IndexOp("andi", sign, length));
   return e.IndexOp("minsi", e.IndexOp("maxsi", moved, 0), e.Added(length, -1));
+}
+
+Index IndexInto(X& x, const Expr& expr, I indices, int64_t length, bool wraps) {
+  return InRange(x.emitter(), IndexAt(x, expr, indices), length, wraps);
 }
 
 Value Transpose(X& x, C call, I indices) {
@@ -79,20 +82,40 @@ Value StridedSlice(X& x, C call, I indices) {
   for (size_t i = 0; i < begin.size(); ++i) {
     const int64_t axis = call.attrs().IsNone("axes") ? static_cast<int64_t>(i) : call.attrs().Ints("axes")[i];
     const auto a = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
-    const int64_t length = shape[a];
+    const int64_t length = shape[a], least = strides[i] > 0 ? 0 : -1;
+    const Index scaled = e.Scaled(indices[a], strides[i]);
+    if (IsSymbolic(length) && (begin[i] != 0 || strides[i] < 0)) {
+      const Index first{begin[i] < 0 ? e.Plus(e.Int(length), begin[i]) : e.Int(begin[i]), 0};
+      const Index most{e.Plus(e.Int(length), least), 0};
+      source[a] = e.Sum(scaled, e.IndexOp("maxsi", e.IndexOp("minsi", first, most), least));
+      continue;
+    }
     const int64_t first = begin[i] < 0 ? begin[i] + length : begin[i];
-    const int64_t start =
-        strides[i] > 0 ? std::clamp<int64_t>(first, 0, length) : std::clamp<int64_t>(first, -1, length - 1);
-    source[a] = e.Shifted(e.Scaled(indices[a], strides[i]), start);
+    source[a] = e.Shifted(scaled, IsSymbolic(length) ? 0 : std::clamp<int64_t>(first, least, length + least));
   }
   return x.At(call.args()[0], source);
+}
+
+/// `index` less a multiple of `period`, from 0 on.
+static Index WithinPeriod(Emitter& e, const Index& index, const Index& period) {
+  return e.IndexOp("remsi", e.IndexOp("addi", e.IndexOp("remsi", index, period), period), period);
+}
+
+Index PadSourceOfAny(Emitter& e, const std::string& mode, const Index& at, int64_t length) {
+  const Index size{e.Int(length), 0};
+  if (mode == "wrap") return WithinPeriod(e, at, size);
+  if (mode != "reflect") throw Error(ErrorCategory::kUnsupported, "pad_mode " + mode);
+  const Index period = e.IndexOp("maxsi", e.Scaled(e.Shifted(size, -1), 2), 1);
+  const Index position = WithinPeriod(e, at, period);
+  return e.IndexOp("minsi", position, e.IndexOp("subi", period, position));
 }
 
 /// One dimension's source position; nothing where the constant is read, which `inside` then says.
 static Index PadSource(Emitter& e, const std::string& mode, const Index& index, int64_t before, int64_t length) {
   const Index at = e.Shifted(index, -before);
   if (mode == "constant") return at;
-  if (mode == "edge") return e.IndexOp("minsi", e.IndexOp("maxsi", at, 0), length - 1);
+  if (mode == "edge") return e.IndexOp("minsi", e.IndexOp("maxsi", at, 0), e.Added(length, -1));
+  if (IsSymbolic(length)) return PadSourceOfAny(e, mode, at, length);
   if (mode == "wrap") {
     const int64_t turns = (before + length - 1) / length;
     return e.IndexOp("remui", e.Shifted(at, turns * length), length);
@@ -127,14 +150,13 @@ Value Pad(X& x, C call, I indices) {
   }
   if (!inside) return x.At(call.args()[0], source);
   const Value outside = x.At(call.args()[1], Indices(ShapeOf(call.args()[1]).size(), e.Zero()));
-  if (NumElements(shape) == 0) return outside;
+  if (!HasSymbolic(shape) && NumElements(shape) == 0) return outside;
   Value value;
   e.WithMask(AsMask(*inside), [&] { value = x.At(call.args()[0], source); });
   return x.math().Select(*inside, value, outside);
 }
 
 Value Take(X& x, C call, I indices) {
-  Emitter& e = x.emitter();
   const Shape data = DataShape(call);
   const size_t axis = AxisAttr(call, "axis", data.size());
   const size_t shared = call.op()->FindAttr("batch_dims") != nullptr ? AxisAttr(call, "batch_dims", data.size()) : 0;
@@ -143,7 +165,7 @@ Value Take(X& x, C call, I indices) {
   Indices place(at(0), at(shared));
   place.insert(place.end(), at(axis), at(axis + index_rank));
   Indices source(at(0), at(axis));
-  source.push_back(InRange(e, IndexAt(x, call.args()[1], place), data[axis], call.attrs().String("mode") == "wrap"));
+  source.push_back(IndexInto(x, call.args()[1], place, data[axis], call.attrs().String("mode") == "wrap"));
   source.insert(source.end(), at(axis + index_rank), indices.end());
   return x.At(call.args()[0], source);
 }
@@ -152,7 +174,7 @@ Value Gather(X& x, C call, I indices) {
   const Shape data = DataShape(call);
   const size_t axis = AxisAttr(call, "axis", data.size());
   Indices source = indices;
-  source[axis] = InRange(x.emitter(), IndexAt(x, call.args()[1], indices), data[axis], false);
+  source[axis] = IndexInto(x, call.args()[1], indices, data[axis]);
   return x.At(call.args()[0], source);
 }
 
@@ -167,7 +189,7 @@ Value GatherNd(X& x, C call, I indices) {
   for (size_t m = 0; m < length; ++m) {
     Indices place{{e.Int(static_cast<int64_t>(m)), 0}};
     place.insert(place.end(), indices.begin(), indices.begin() + places);
-    source.push_back(InRange(e, IndexAt(x, call.args()[1], place), data[shared + m], false));
+    source.push_back(IndexInto(x, call.args()[1], place, data[shared + m]));
   }
   source.insert(source.end(), indices.begin() + places, indices.end());
   return x.At(call.args()[0], source);
@@ -323,13 +345,26 @@ Value Resize(X& x, C call, I indices) {
 Value Concatenate(X& x, C call, I indices) { return Join(x, call, indices, /*is_stack=*/false); }
 Value Stack(X& x, C call, I indices) { return Join(x, call, indices, /*is_stack=*/true); }
 
-Value BroadcastTo(X& x, C call, I indices) { return x.Operand(call, 0, indices); }
+Value BroadcastTo(X& x, C call, I indices) {
+  Emitter& e = x.emitter();
+  const Shape shape = DataShape(call);
+  if (!HasSymbolic(shape)) return x.Operand(call, 0, indices);
+  // A dimension of symbolic size is repeated where that is 1.
+  Indices source(indices.end() - static_cast<int64_t>(shape.size()), indices.end());
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) source[d] = e.Zero();
+    if (IsSymbolic(shape[d])) source[d] = e.IndexOp("minsi", source[d], e.Added(shape[d], -1));
+  }
+  return x.At(call.args()[0], source);
+}
 
 Value Tile(X& x, C call, I indices) {
   const Shape shape = DataShape(call);
   Indices source = indices;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (call.attrs().Ints("reps")[d] != 1) source[d] = x.emitter().Divided(indices[d], shape[d]).second;
+    // Without attribute, the repetitions are an argument.
+    if (call.op()->FindAttr("reps") == nullptr || call.attrs().Ints("reps")[d] != 1)
+      source[d] = x.emitter().Divided(indices[d], shape[d]).second;
   }
   return x.At(call.args()[0], source);
 }
@@ -344,7 +379,8 @@ Value Repeat(X& x, C call, I indices) {
 Value Reverse(X& x, C call, I indices) {
   const size_t axis = AxisAttr(call, "axis", indices.size());
   Indices source = indices;
-  source[axis] = x.emitter().Shifted(x.emitter().Scaled(indices[axis], -1), DataShape(call)[axis] - 1);
+  Emitter& e = x.emitter();
+  source[axis] = e.Shifted(e.Shifted(e.Scaled(indices[axis], -1), DataShape(call)[axis]), -1);
   return x.At(call.args()[0], source);
 }
 

@@ -17,6 +17,15 @@ using I = const Indices&;
 using Unary = std::function<Value(M& m, V x, C call)>;
 using Binary = std::function<Value(M& m, V a, V b)>;
 
+/// The value of an integer expression as a coordinate: one for all lanes when it is read at one place.
+Index IndexAt(X& x, const Expr& expr, I indices);
+/// The position in a dimension of dynamic `length`, not 0, that `at` behind or before its ends stands for: pad_mode
+/// wrap or reflect.
+Index PadSourceOfAny(Emitter& e, const std::string& mode, const Index& at, int64_t length);
+/// The index at `indices` of `expr` into a dimension of `length`: below 0 it counts from the end, and beyond it is
+/// clipped, or wrapped around.
+Index IndexInto(X& x, const Expr& expr, I indices, int64_t length, bool wraps = false);
+
 // ---- element-wise ----
 
 /// Functions of floats alone; integers pass through them as float64 and are rounded toward zero, as the reference does.
@@ -65,7 +74,10 @@ Value BroadcastTo(X& x, C call, I indices);
 Value StridedSlice(X& x, C call, I indices);
 Value Pad(X& x, C call, I indices);
 Value Take(X& x, C call, I indices);
+Value SliceByValues(X& x, C call, I indices);
 Value Gather(X& x, C call, I indices);
+Value PadByValues(X& x, C call, I indices);
+Value Arange(X& x, C call, I indices);
 /// Index tuples lie along the first axis of the indices.
 Value GatherNd(X& x, C call, I indices);
 Value Concatenate(X& x, C call, I indices);

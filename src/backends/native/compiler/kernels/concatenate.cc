@@ -27,6 +27,10 @@ void EmitConcatenate(PartitionState& state, const CallNode& call, const StageOut
   const bool is_stack = call.op()->name == "stack";
   const Buffer& out = output.buffer;
   const size_t axis = AxisAttr(call, "axis", out.shape.size());
+  const auto erase = [&](auto list) {
+    if (is_stack) list.erase(list.begin() + static_cast<int64_t>(axis));
+    return list;
+  };
   int64_t at = 0;
   for (const Expr& field : tuple->fields()) {
     const int64_t size = is_stack ? 1 : ShapeOf(field)[axis];
@@ -38,7 +42,7 @@ void EmitConcatenate(PartitionState& state, const CallNode& call, const StageOut
       ForDynamicElements(state, piece.shape, 1, [&](const Indices& own) {
         Indices whole = own;
         whole[axis] = state.emitter.Shifted(own[axis], at);
-        const Value value = state.expressions.At(field, own);
+        const Value value = state.expressions.At(field, erase(own));
         StoreResult(state, output, whole, value);
       });
       if (is_column) state.emitter.SetLanes(state.emitter.native_lanes());
@@ -46,10 +50,6 @@ void EmitConcatenate(PartitionState& state, const CallNode& call, const StageOut
       continue;
     }
     piece.offset_bytes += at * out.strides[axis] * static_cast<int64_t>(out.dtype.size_bytes());
-    const auto erase = [&](auto list) {
-      if (is_stack) list.erase(list.begin() + static_cast<int64_t>(axis));
-      return list;
-    };
     if (output.epilogue == output.result) {
       piece.shape = erase(piece.shape);
       piece.strides = erase(piece.strides);

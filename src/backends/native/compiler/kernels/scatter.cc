@@ -2,6 +2,8 @@
 // thread, since several may go to one place.
 #include "backends/native/compiler/kernels/scatter.h"
 
+#include <algorithm>
+
 #include "backends/native/compiler/stages/elements.h"
 #include "backends/native/compiler/stages/loop_nest.h"
 
@@ -16,6 +18,9 @@ Value Combine(VectorMath& m, const std::string& how, const Value& old, const Val
   return update;
 }
 
+/// Whether a tensor of `shape` has no elements, whatever its symbolic sizes are.
+bool IsEmpty(const Shape& shape) { return std::ranges::find(shape, 0) != shape.end(); }
+
 /// A scalar index; negative ones count from the end, what is beyond is clipped.
 I64 ScalarIndex(PartitionState& state, const Expr& indices, const Indices& at, int64_t length) {
   Emitter& e = state.emitter;
@@ -24,7 +29,7 @@ I64 ScalarIndex(PartitionState& state, const Expr& indices, const Indices& at, i
   const I64 zero = e.Int(0);
   const I1 is_negative = e.IntCompare("slt", one, zero);
   const I64 moved = e.SelectInt(is_negative, e.Plus(one, length), one);
-  return e.IntOp("minsi", e.IntOp("maxsi", moved, zero), e.Int(length - 1));
+  return e.IntOp("minsi", e.IntOp("maxsi", moved, zero), e.Int(e.Added(length, -1)));
 }
 
 /// Fills `output` with the data. If they are a parameter whose memory the output `may_replace`, and nothing else reads
@@ -32,10 +37,10 @@ I64 ScalarIndex(PartitionState& state, const Expr& indices, const Indices& at, i
 void EmitData(PartitionState& state, const Expr& data, const Buffer& output, bool may_replace) {
   Emitter& e = state.emitter;
   const Buffer* from = state.expressions.FindBuffer(data);
-  may_replace = may_replace && state.read_once.contains(data.get()) && from->ref.role == BufferRole::kInput &&
-                output.ref.role == BufferRole::kOutput && output.offset_bytes == 0 && from->is_contiguous() &&
-                output.is_contiguous() && from->dtype == output.dtype && from->shape == output.shape &&
-                !state.options.is_for_gpu();
+  may_replace = may_replace && !HasSymbolic(output.shape) && state.read_once.contains(data.get()) &&
+                from->ref.role == BufferRole::kInput && output.ref.role == BufferRole::kOutput &&
+                output.offset_bytes == 0 && from->is_contiguous() && output.is_contiguous() &&
+                from->dtype == output.dtype && from->shape == output.shape && !state.options.is_for_gpu();
   if (!may_replace || NumElements(output.shape) == 0) return EmitPointwise(state, data, output);
   state.in_place.push_back({from->ref.index, output.ref.index});
   const auto in_a_row = [&](Buffer buffer) {
@@ -63,7 +68,7 @@ void EmitScatter(PartitionState& state, const CallNode& call, const StageOutput&
   const Shape data = output.buffer.shape;
   const Shape indices = ShapeOf(call.args()[1]);
   const Shape updates = ShapeOf(call.args()[2]);
-  if (NumElements(updates) == 0 || NumElements(data) == 0) return;
+  if (IsEmpty(updates) || IsEmpty(data)) return;
   // scatter_nd has slices behind the index tuple; their last dimension goes in vectors.
   const size_t places = is_nd ? indices.size() - 1 : updates.size();
   const bool has_slices = places < updates.size() && output.buffer.strides.back() == 1;
@@ -102,7 +107,7 @@ void EmitScatter(PartitionState& state, const CallNode& call, const StageOutput&
       });
     });
   });
-  e.Call(name, NumElements(units), false);
+  e.Call(name, e.Product(units), false);
   e.SetLanes(e.native_lanes());
 }
 

@@ -69,7 +69,8 @@ Extent ExtentAlong(const Shape& shape, const Buffer& buffer, const std::vector<i
     if (buffer.shape[a] == 1) continue;
     const bool has = a >= missing && shape[a - missing] == buffer.shape[a];
     has_all = has_all && has;
-    has_none = has_none && !has;
+    // A symbolic size may be more than one.
+    has_none = has_none && !has && (a < missing || !IsSymbolic(shape[a - missing]));
   }
   return has_none ? Extent::kNone : has_all ? Extent::kAll : Extent::kSome;
 }
