@@ -317,6 +317,8 @@ bool IsProgram(const IRModule& module) {
   for (const auto& [_, function] : module.functions()) num_functions += IsPartition(function) ? 0 : 1;
   if (num_functions > 1 || !StringTensors(module.main()->attrs()).empty()) return true;
   bool is_program = !IsStaticTensors(module.main()->body()->checked_type());
+  // Nothing need read a parameter whose sizes a run decides.
+  for (const Var& param : module.main()->params()) is_program = is_program || !IsStaticTensors(param->checked_type());
   PostOrder(module.main()->body(), [&](const Expr& expr) {
     switch (expr->kind()) {
       case ExprKind::kCall: {
