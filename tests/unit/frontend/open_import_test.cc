@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <tuple>
 
 #include "collage/frontend/onnx.h"
 #include "collage/ir/named_dimensions.h"
+#include "collage/ir/text.h"
 #include "collage/support/error.h"
 #include "ir/eval/interpreter.h"
 #include "unit/frontend/model_file.h"
@@ -446,6 +448,25 @@ TEST(OpenImportTest, AnglesOfAnyNumberOfFeatures) {
       sizes.push_back({{"x", {2, 2, 3, 2 * half}}, {"cosines", {2, 3, half}}, {"sines", {2, 3, half}}});
     }
     Check(model, sizes);
+  }
+}
+
+/// Feature maps of twice the size, as detectors add them to larger ones: pixels are repeated.
+TEST(OpenImportTest, PixelsRepeatedToTwiceTheSize) {
+  for (const auto& [coordinates, rounding, is_repeated] :
+       {std::tuple("asymmetric", "floor", true), std::tuple("half_pixel", "round_prefer_floor", true),
+        std::tuple("half_pixel", "round_prefer_ceil", true), std::tuple("asymmetric", "ceil", false),
+        std::tuple("align_corners", "round_prefer_floor", false)}) {
+    OpenModel model;
+    model.X({"N", "3", "H", "W"});
+    model.Initializer("scales", Tensor::Of<float>({4}, kFloat32, std::vector<float>{1, 1, 2, 3}));
+    onnx::NodeProto& resize = model.Node("Resize", {"x", "", "scales"}, {"y"});
+    SetString(resize, "mode", "nearest");
+    SetString(resize, "coordinate_transformation_mode", coordinates);
+    SetString(resize, "nearest_mode", rounding);
+    const std::string text = PrintModule(ImportOnnx(model.Write(), {}));
+    EXPECT_EQ(text.find("resize2d") == std::string::npos, is_repeated) << coordinates << " " << rounding << text;
+    Check(model, ForEach({1, 2, 5, 8}, [](int64_t h) { return Shape{2, 3, h, 2 * h + 1}; }));
   }
 }
 

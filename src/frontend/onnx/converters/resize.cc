@@ -36,6 +36,26 @@ std::vector<size_t> ChangedAxes(const Sizes& shape, const Request& request) {
   return changed;
 }
 
+/// How often each pixel is repeated along each axis, where `size` is such a multiple of `from` and the nearest pixel is
+/// the one that is repeated; empty where it is not.
+V Repeats(const Sizes& from, const Sizes& size, const Request& request) {
+  const std::string& coordinates = request.attrs.String("coordinate_transformation_mode");
+  const std::string& rounding = request.attrs.String("rounding_method");
+  const bool is_floor = coordinates == "asymmetric" && rounding == "floor";
+  // Positions are off the middle of a pixel by less than a half.
+  const bool is_round = coordinates.starts_with("half_pixel") && rounding.starts_with("round");
+  if (request.attrs.String("method") != "nearest_neighbor" || !request.roi.empty() || (!is_floor && !is_round))
+    return {};
+  if (std::ranges::any_of(request.scales, [](double scale) { return scale != std::trunc(scale); })) return {};
+  V repeats;
+  for (size_t d = 0; d < size.size(); ++d) {
+    const std::optional<SymbolicSize> times = SymbolicSize::DivideExactly(size[d], from[d + 2]);
+    if (!times || !times->is_known() || times->known() < 1) return {};
+    repeats.push_back(times->known());
+  }
+  return repeats;
+}
+
 /// Resizes the last axes of `x`, which are the axes `spatial` of data of `shape`; `size` becomes their sizes.
 Expr ResizeImages(NodeContext& node, const Expr& x, const Sizes& shape, const V& spatial, const Request& request,
                   Sizes& size) {
@@ -56,6 +76,14 @@ Expr ResizeImages(NodeContext& node, const Expr& x, const Sizes& shape, const V&
   if (size.is_known()) {
     attrs.Set("size", size.known());
     return node.Op(fmt::format("image.resize{}d", spatial.size()), {x}, std::move(attrs));
+  }
+  if (const V repeats = Repeats(node.SizesOf(x), size, request); !repeats.empty()) {
+    Expr result = x;
+    for (size_t d = 0; d < repeats.size(); ++d) {
+      const auto axis = static_cast<int64_t>(d) + 2;
+      if (repeats[d] > 1) result = node.Op("repeat", {result}, {{"repeats", repeats[d]}, {"axis", axis}});
+    }
+    return result;
   }
   if (spatial.size() != 2) node.NeedsSize("the sizes that it is resized to, " + size.ToString());
   const Sizes from = node.SizesOf(x);
