@@ -91,8 +91,7 @@ std::deque<Pass> PassesOfThisStage() {
            OnEachFunction(FuseOps)},
       Pass{"InferType", 0, {}, "types are inferred and checked", InferTypePass},
       Pass{"Inline", 1, {}, "global functions with attribute Inline go where they are called", Inline},
-      Pass{
-          "InlineComposites", 0, {}, "Composite functions in no partition become their bodies", Each(InlineComposites)},
+      Pass{"InlineComposites", 0, {}, "Composites in no partition become their bodies", Each(InlineComposites)},
       Pass{"LambdaLift", 1, {"InferType"}, "functions within functions become global", LambdaLift},
       Pass{"Legalize", 1, {"InferType"}, "operators that few toolchains know become others", OnEachFunction(Legalize)},
       Pass{"MergeCompilerRegions",
@@ -105,6 +104,7 @@ std::deque<Pass> PassesOfThisStage() {
            {"InferType"},
            "matches of a toolchain's patterns become Composite functions",
            OnEachFunction(MergeComposite)},
+      Pass{"PackWeights", 2, {"InferType"}, "products and rows read constants of few bits packed", Each(PackWeights)},
       Pass{"PartialEvaluate",
            1,
            {"InferType"},

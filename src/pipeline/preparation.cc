@@ -10,6 +10,7 @@ namespace collage {
 namespace {
 
 constexpr std::array kSteps{
+    PreparationStep{.pass = "PackWeights"},
     PreparationStep{.pass = "qnn.CanonicalizeOps", .is_required = true},
     PreparationStep{.pass = "SimplifyInference", .is_required = true},
     PreparationStep{.pass = "CombineParallelConv2D"},

@@ -19,6 +19,7 @@ Function EliminateCommonSubexpr(const Function& function);
 Function FoldConstant(const Function& function);
 Function FoldScaleAxis(const Function& function);
 Function InlineComposites(const Function& function);
+Function PackWeights(const Function& function);
 Function QnnCanonicalizeOps(const Function& function);
 Function SimplifyExpr(const Function& function);
 Function SimplifyInference(const Function& function);

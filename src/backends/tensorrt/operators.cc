@@ -187,6 +187,7 @@ constexpr OperatorRow kOperators[] = {
     {"qnn.softmax", kAny, kDialect},
     {"qnn.sqrt", kAny, kDialect},
     {"qnn.subtract", kAny, kDialect},
+    {"qnn.take_nbits", kAny, "weights in blocks of few bits are not translated"},
     {"qnn.tanh", kAny, kDialect},
     {"reinterpret", kAny, kBits},
     {"repeat", kAny},

@@ -27,6 +27,7 @@ void AddRequantiseOps(std::vector<OpDef>& rows);
 void AddQuantisedElementwise(std::vector<OpDef>& rows);
 void AddQuantisedContractions(std::vector<OpDef>& rows);
 void AddMatMulNBits(std::vector<OpDef>& rows);
+void AddTakeNBits(std::vector<OpDef>& rows);
 /// Behind all: what calls may state besides the schemas.
 void AddForeignAttrs(std::vector<OpDef>& rows);
 void AddQuantisedOps(std::vector<OpDef>& rows);

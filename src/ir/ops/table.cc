@@ -35,6 +35,7 @@ std::vector<OpDef> AllOpRows() {
   AddQuantisedElementwise(rows);
   AddQuantisedContractions(rows);
   AddMatMulNBits(rows);
+  AddTakeNBits(rows);
   AddForeignAttrs(rows);
   return rows;
 }

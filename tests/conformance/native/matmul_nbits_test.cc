@@ -100,5 +100,28 @@ TEST(NativeMatMulNBitsTest, WeightsThatAreNotKnownAreDeclined) {
   EXPECT_EQ(taken.reason().text, "packed weights that are not known");
 }
 
+TEST(NativeTakeNBitsTest, AgreesForAllForms) {
+  struct Table {
+    int64_t features, bits, block;
+    DataType zeros, scales = kFloat32;
+  };
+  for (const Table& t : {Table{64, 4, 32, {}}, Table{48, 4, 32, kUInt8}, Table{100, 8, 16, kFloat32},
+                         Table{36, 2, 16, kUInt8}, Table{70, 4, 7, {}, kFloat16}, Table{20, 8, 20, kUInt8, kFloat64}}) {
+    SCOPED_TRACE(ToString({t.features, t.bits, t.block}));
+    const int64_t rows = 11, blocks = (t.features + t.block - 1) / t.block;
+    const Tensor bytes = RandomTensor({rows, t.features * t.bits / 8}, kUInt8, 0, 255, 3);
+    for (const Shape& shape : {Shape{}, Shape{1}, Shape{2, 9}}) {
+      const Var at = Input("at", shape, kInt64);
+      std::vector<Expr> args{MakeConstant(bytes), at,
+                             MakeConstant(RandomTensor({rows, blocks}, t.scales, 0.01, 0.1, 4))};
+      if (t.zeros != DataType()) args.push_back(MakeConstant(RandomTensor({rows, blocks}, t.zeros, 0, 9, 5)));
+      const Expr taken = MakeCall("qnn.take_nbits", args, {{"bits", t.bits}, {"block_size", t.block}});
+      const Options options{.tolerance = 1e-6, .low = -11, .high = 10};
+      ExpectAgrees(BuiltinToolchain("native"), MakeFunction({at}, taken), options);
+      ExpectAgrees(BuiltinToolchain("native"), MakeFunction({at}, MakeCall("nn.relu", {taken})), options);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace collage

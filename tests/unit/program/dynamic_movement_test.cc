@@ -127,5 +127,12 @@ TEST_F(DynamicKernelsTest, EndsThatAreArguments) {
   }
 }
 
+TEST_F(DynamicKernelsTest, RowsOfPackedTables) {
+  Check(R"(def @main(%table: Tensor[(9, 24), uint8], %at: Tensor[(?, ?), int64], %scales: Tensor[(9, 3), float32],
+                     %zeros: Tensor[(9, 3), uint8]) {
+             nn.relu(qnn.take_nbits(%table, %at, %scales, %zeros, bits=4, block_size=16)) })",
+        {{{9, 24}, {2, 5}, {9, 3}, {9, 3}}, {{9, 24}, {1, 1}, {9, 3}, {9, 3}}, {{9, 24}, {0, 3}, {9, 3}, {9, 3}}});
+}
+
 }  // namespace
 }  // namespace collage

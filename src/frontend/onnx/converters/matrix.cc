@@ -12,9 +12,24 @@ namespace {
 using Results = std::vector<Expr>;
 using V = std::vector<int64_t>;
 
+/// The operand of a transpose that exchanges the last two dimensions only; null for anything else.
+Expr UndoneTranspose(const Expr& x) {
+  const CallNode* call = As<CallNode>(x);
+  if (call == nullptr || call->op() == nullptr || call->op()->name != "transpose") return nullptr;
+  const std::vector<int64_t> axes = call->attrs().Ints("axes");
+  const auto rank = static_cast<int64_t>(axes.size());
+  if (rank < 2) return nullptr;
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t wanted = i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i;
+    if (axes[static_cast<size_t>(i)] != wanted) return nullptr;
+  }
+  return call->args()[0];
+}
+
 /// `matrix` with its two dimensions exchanged; constants are exchanged now, dequantised ones before they are
 /// dequantised.
 Expr TransposeMatrix(NodeContext& node, const Expr& matrix) {
+  if (const Expr plain = UndoneTranspose(matrix)) return plain;
   const V axes{1, 0};
   const CallNode* call = As<CallNode>(matrix);
   if (call != nullptr && call->op() != nullptr && call->op()->name == "qnn.dequantize" &&
@@ -102,20 +117,6 @@ void StretchBatches(NodeContext& node, Expr& a, Expr& b) {
   PartialSizes shared(batch.begin(), batch.end() - 2);
   shared.insert(shared.end(), b_shape.end() - 2, b_shape.end());
   b = node.WithSizes(b, shared);
-}
-
-/// The operand of a transpose that exchanges the last two dimensions only; null for anything else.
-Expr UndoneTranspose(const Expr& x) {
-  const CallNode* call = As<CallNode>(x);
-  if (call == nullptr || call->op() == nullptr || call->op()->name != "transpose") return nullptr;
-  const std::vector<int64_t> axes = call->attrs().Ints("axes");
-  const auto rank = static_cast<int64_t>(axes.size());
-  if (rank < 2) return nullptr;
-  for (int64_t i = 0; i < rank; ++i) {
-    const int64_t wanted = i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i;
-    if (axes[static_cast<size_t>(i)] != wanted) return nullptr;
-  }
-  return call->args()[0];
 }
 
 Results ConvertMatMul(NodeContext& node) { return {MultiplyMatrices(node, node.Input(0), node.Input(1))}; }
@@ -227,8 +228,7 @@ Expr MultiplyMatrices(NodeContext& node, Expr a, Expr b) {
     const Sizes a_shape = node.SizesOf(a);
     const SymbolicSize rows = Sizes(a_shape.begin(), a_shape.end() - 1).Product();
     const Expr flat = node.Reshape(a, {rows, a_shape.back()});
-    const Expr plain = UndoneTranspose(b);
-    result = node.Op("nn.dense", {flat, plain ? plain : TransposeMatrix(node, b)});
+    result = node.Op("nn.dense", {flat, TransposeMatrix(node, b)});
     result_shape.assign(a_shape.begin(), a_shape.end() - 1);
     result_shape.push_back(node.SizesOf(b).back());
   } else {

@@ -8,6 +8,7 @@
 
 #include "frontend/onnx/builders.h"
 #include "frontend/onnx/narrow_types.h"
+#include "ir/ops/relations.h"
 
 namespace collage {
 namespace {
@@ -146,6 +147,39 @@ Results ConvertQuantizeLinear(NodeContext& node) {
   return {node.Op("clip", {result}, {{"a_min", double(narrow->low())}, {"a_max", double(narrow->high())}})};
 }
 
+/// Elements [K, N] as [N, K].
+Tensor Exchanged(const Tensor& matrix) {
+  const int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
+  const Tensor made = Tensor::Empty({columns, rows}, matrix.dtype());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) CopyElement(matrix, i * columns + j, made, j * rows + i);
+  }
+  return made;
+}
+
+/// A known matrix whose blocks divide `axis`, dequantised block by block: blocks are rows, which a reshape joins, so
+/// that a product may read them packed (pass PackWeights). Null for others.
+Expr DequantizeBlocks(NodeContext& node, const Expr& scale, const Expr& zero, int64_t axis) {
+  const ConstantNode* known[] = {As<ConstantNode>(node.Input(0)), As<ConstantNode>(scale), As<ConstantNode>(zero)};
+  if (!std::ranges::all_of(known, [](const ConstantNode* constant) { return constant != nullptr; })) return nullptr;
+  const Shape shape = known[0]->value().shape(), blocks = known[1]->value().shape();
+  const bool is_matrix = shape.size() == 2 && blocks.size() == 2 && known[2]->value().shape() == blocks;
+  if (!is_matrix || known[0]->value().dtype().bits != 8 || known[1]->value().dtype() != kFloat32) return nullptr;
+  const auto at = static_cast<size_t>(axis);
+  const int64_t block = node.Int("block_size", 0);
+  if (block <= 0 || shape[1 - at] != blocks[1 - at] || shape[at] != blocks[at] * block) return nullptr;
+  if (NumElements(shape) == 0) return nullptr;
+  const auto in_rows = [&](size_t i, const Shape& wanted) {
+    const Tensor& value = known[i]->value();
+    return MakeConstant((at == 0 ? Exchanged(value) : value).Reshaped(wanted));
+  };
+  const int64_t count = NumElements(blocks);
+  const Expr rows = node.Op("qnn.dequantize", {in_rows(0, {count, block}), in_rows(1, {count}), in_rows(2, {count})},
+                            {{"axis", 0}, {"out_dtype", kFloat32}});
+  const Expr joined = node.Op("reshape", {rows}, {{"newshape", V{shape[1 - at], shape[at]}}});
+  return at == 0 ? Transpose(node, joined, {1, 0}) : joined;
+}
+
 Results ConvertDequantizeLinear(NodeContext& node) {
   const Expr data = node.Input(0);
   const Expr scale = ScaleInput(node);
@@ -158,6 +192,8 @@ Results ConvertDequantizeLinear(NodeContext& node) {
     return {node.Cast(DequantizeFloats(node, scale, axis, *narrow), wanted)};
   }
   if (IsBlocked(node, data, scale)) {
+    const Expr blocks = wanted == kFloat32 ? DequantizeBlocks(node, scale, zero, axis) : nullptr;
+    if (blocks) return {blocks};
     const Expr shifted =
         node.Op("subtract", {node.Cast(data, kFloat32), node.Cast(PerElement(node, data, zero, axis), kFloat32)});
     const Expr scaled = node.Op("multiply", {shifted, node.Cast(PerElement(node, data, scale, axis), kFloat32)});

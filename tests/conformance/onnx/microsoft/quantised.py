@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from microsoft.attention import key_mask
@@ -227,3 +228,18 @@ def gather_block_quantized(r: Random) -> Case:
     if r.flag():
         inputs.append(r.bytes(rows, (blocks + per_byte - 1) // per_byte))
     return Case(inputs, {"bits": bits, "block_size": block, "gather_axis": 0, "quantize_axis": 1}, (0, 2, 3))
+
+
+@case("GatherBlockQuantized.narrow")
+def gather_narrow_blocks(r: Random) -> Case:
+    """Rows of a table of an element type of 4 bits, whose zero points are 0 if they are not given."""
+    dtype, low = r.choice([(ml_dtypes.int4, -8), (ml_dtypes.uint4, 0)])
+    block, features, rows = r.choice([16, 32]), 64, 10
+
+    def numbers(*shape: int) -> Array:
+        return (r.below(16, *shape) + low).astype(dtype)
+
+    inputs: list[Array | None] = [numbers(rows, features), r.below(rows, 2, r.size(1, 3)), r.scale(rows, features // block)]
+    if r.flag():
+        inputs.append(numbers(rows, features // block))
+    return Case(inputs, {"block_size": block, "gather_axis": 0, "quantize_axis": 1}, (0, 2, 3))

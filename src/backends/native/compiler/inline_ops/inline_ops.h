@@ -63,6 +63,8 @@ Value BiasAdd(X& x, C call, I indices);
 Value Prelu(X& x, C call, I indices);
 Value Quantize(X& x, C call, I indices);
 Value Dequantize(X& x, C call, I indices);
+/// An element of a row of packed numbers.
+Value TakeNBits(X& x, C call, I indices);
 
 // ---- one element at a computed position, or a few ----
 
@@ -72,12 +74,12 @@ Value LayoutTransform(X& x, C call, I indices);
 Value Reshape(X& x, C call, I indices);
 Value BroadcastTo(X& x, C call, I indices);
 Value StridedSlice(X& x, C call, I indices);
-Value Pad(X& x, C call, I indices);
-Value Take(X& x, C call, I indices);
 Value SliceByValues(X& x, C call, I indices);
-Value Gather(X& x, C call, I indices);
+Value Pad(X& x, C call, I indices);
 Value PadByValues(X& x, C call, I indices);
 Value Arange(X& x, C call, I indices);
+Value Take(X& x, C call, I indices);
+Value Gather(X& x, C call, I indices);
 /// Index tuples lie along the first axis of the indices.
 Value GatherNd(X& x, C call, I indices);
 Value Concatenate(X& x, C call, I indices);

@@ -156,10 +156,33 @@ Value Dequantize(Expressions& x, const CallNode& call, const Indices& indices) {
   return m.Multiply(shifted, m.Convert(PerChannel(x, call, 1, indices), dtype));
 }
 
+Value TakeNBits(Expressions& x, const CallNode& call, const Indices& indices) {
+  Emitter& e = x.emitter();
+  VectorMath& m = x.math();
+  const std::vector<Expr>& args = call.args();
+  const int64_t bits = call.attrs().Int("bits"), per_byte = 8 / bits;
+  const DataType dtype = ResultType(call) == kFloat64 ? kFloat64 : kFloat32;
+  const Indices place(indices.begin(), indices.end() - 1);
+  const Index row = inline_ops::IndexInto(x, args[1], place, ShapeOf(args[0])[0]);
+  const auto [byte, at] = e.Divided(indices.back(), per_byte);
+  Value number = x.At(args[0], {row, byte});
+  if (per_byte > 1) {
+    number = m.Binary("arith.shrui", number, AsValue(e.LanesOf(e.Scaled(at, bits))));
+    number = m.And(number, m.Integer((int64_t{1} << bits) - 1));
+  }
+  number = m.Convert(number, dtype);
+  const Indices block{row, e.Divided(indices.back(), call.attrs().Int("block_size")).first};
+  const Value half = m.Like(static_cast<double>(int64_t{1} << (bits - 1)), number);
+  const Value zero = args.size() > 3 ? m.Convert(x.At(args[3], block), dtype) : half;
+  return m.Multiply(m.Subtract(number, zero), m.Convert(x.At(args[2], block), dtype));
+}
+
 }  // namespace
 
 Value inline_ops::Quantize(X& x, C call, I indices) { return native::Quantize(x, call, indices); }
 
 Value inline_ops::Dequantize(X& x, C call, I indices) { return native::Dequantize(x, call, indices); }
+
+Value inline_ops::TakeNBits(X& x, C call, I indices) { return native::TakeNBits(x, call, indices); }
 
 }  // namespace collage::native

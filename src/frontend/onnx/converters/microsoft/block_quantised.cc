@@ -1,8 +1,11 @@
 // block_quantised.cc: weights of 2, 4 or 8 bits with a scale for each block of a row, packed into bytes.
 #include <fmt/format.h>
 
+#include "collage/ir/infer_type.h"
 #include "frontend/onnx/builders.h"
 #include "frontend/onnx/converters/microsoft/microsoft.h"
+#include "frontend/onnx/narrow_types.h"
+#include "ir/ops/qnn/packing.h"
 
 namespace collage {
 namespace {
@@ -87,32 +90,37 @@ Results ConvertMatMulNBits(NodeContext& node) {
   return {with_bias(MultiplyMatrices(node, node.Input(0), Transpose(node, matrix, {1, 0})))};
 }
 
-/// Rows of a table of quantised numbers, dequantised after they were taken.
+/// Zero points of a table of `rows` x `blocks`, one a byte; null where they are half of the range.
+Expr TableZeros(NodeContext& node, const NarrowType* narrow, int64_t bits, int64_t rows, int64_t blocks) {
+  if (narrow == nullptr) {
+    return node.HasInput(3) ? Slice(node, Unpacked(node, node.Input(3), bits), 1, 0, blocks) : nullptr;
+  }
+  const Tensor zeros = node.HasInput(3) ? node.Constant(3) : Tensor::Zeros({rows, blocks}, narrow->storage());
+  const Tensor packed = PackedZeros(zeros, narrow->storage(), bits);
+  return packed.defined() ? MakeConstant(packed) : nullptr;
+}
+
+/// Rows of a table of packed numbers; those of four bits that take a byte are packed now.
 Results ConvertGatherBlockQuantized(NodeContext& node) {
-  const Expr data = node.Input(0), indices = node.Input(1), scales = node.Input(2);
-  const int rank = node.Rank(data);
-  const int64_t bits = Bits(node), block = node.PositiveInt("block_size", 128);
+  const NarrowType* narrow = node.NarrowOf(0);
+  if (narrow != nullptr && narrow->is_floating) node.Unsupported(fmt::format("a table of {}", narrow->name));
+  const int rank = node.Rank(node.Input(0));
+  const int64_t bits = narrow != nullptr ? narrow->bits : Bits(node), block = node.PositiveInt("block_size", 128);
   const int64_t gathered = NormalAxis(node, node.Int("gather_axis", 0), rank);
   const int64_t axis = NormalAxis(node, node.Int("quantize_axis", 1), rank);
   if (gathered != 0 || axis != rank - 1 || rank != 2) {
     node.Unsupported("tables that are not gathered by rows and quantised along them");
   }
-  const DataType dtype = node.TypeOf(scales).dtype();
-  const Shape table = node.ShapeOf(data);
-  const int64_t features = table[1] * 8 / bits, blocks = (features + block - 1) / block;
-  const auto take = [&](const Expr& from) { return node.Op("take", {from, indices}, {{"axis", 0}}); };
-  const Expr numbers = node.Cast(Unpacked(node, take(data), bits), dtype);
-  Sizes shape = node.SizesOf(numbers);
-  const auto spread = [&](const Expr& x) {
-    const Expr repeated = node.Op("repeat", {x}, {{"repeats", block}, {"axis", -1}});
-    return Slice(node, repeated, node.Rank(repeated) - 1, 0, features);
-  };
-  Expr zeros = MakeScalar(static_cast<double>(1 << (bits - 1)), dtype);
-  if (node.HasInput(3)) {
-    const Expr points = Unpacked(node, take(node.Input(3)), bits);
-    zeros = spread(node.Cast(Slice(node, points, node.Rank(points) - 1, 0, blocks), dtype));
+  Expr data = node.Input(0);
+  if (narrow != nullptr) {
+    if (node.ShapeOf(data)[1] % (8 / bits) != 0) node.Unsupported("rows that end within a byte");
+    data = MakeConstant(PackedNumbers(node.Constant(0), bits));
   }
-  return {node.Op("multiply", {node.Op("subtract", {numbers, zeros}), spread(take(scales))})};
+  const Shape table = AsTensorType(InferType(data))->static_shape();
+  const int64_t features = table[1] * 8 / bits, blocks = (features + block - 1) / block;
+  std::vector<Expr> args{data, node.Input(1), node.Input(2)};
+  if (const Expr zeros = TableZeros(node, narrow, bits, table[0], blocks)) args.push_back(zeros);
+  return {node.Op("qnn.take_nbits", args, {{"bits", bits}, {"block_size", block}})};
 }
 
 }  // namespace
@@ -122,7 +130,8 @@ void AddMicrosoftBlockQuantised(OnnxConverters& converters) {
                  "A: float[1..], B: int[2..3], scales: float[1..3], zero_points?: number[1..3], g_idx?: int[1], bias?: "
                  "same[1] -> Y");
   converters.Add("com.microsoft.GatherBlockQuantized", ConvertGatherBlockQuantized,
-                 "data: int[1..], indices: int, scales: float[1..], zero_points?: int[1..] -> output");
+                 "data: int[1..], indices: int, scales: float[1..], zero_points?: int[1..] -> output",
+                 NarrowUse::kItsOwn);
 }
 
 }  // namespace collage
