@@ -191,7 +191,7 @@ TEST_F(CApiTest, DamagedWeightsAreFoundBeforeAnythingRuns) {
 
 TEST_F(CApiTest, BytecodeIsToldApartAndChecked) {
   using namespace std::string_literals;
-  WriteFile(folder_ / "p.clg", "CLGP\4\0\0\0rest"s);
+  WriteFile(folder_ / "p.clg", "CLGP\5\0\0\0rest"s);
   collage_file_kind kind = -1;
   ASSERT_EQ(collage_file_get_kind((folder_ / "p.clg").c_str(), &kind), COLLAGE_OK);
   EXPECT_EQ(kind, COLLAGE_FILE_BYTECODE);
@@ -204,7 +204,7 @@ TEST_F(CApiTest, BytecodeIsToldApartAndChecked) {
   const char* damaged = "p.clg: error: the bytecode is truncated";
   ExpectFailure(collage_executable_load((folder_ / "p.clg").c_str(), &model), COLLAGE_ERROR_CORRUPT, damaged);
   ExpectFailure(collage_executable_verify((folder_ / "p.clg").c_str()), COLLAGE_ERROR_CORRUPT, damaged);
-  ExpectFailure(collage_executable_load_memory("CLGP\4\0\0\0", 8, nullptr, &model), COLLAGE_ERROR_CORRUPT,
+  ExpectFailure(collage_executable_load_memory("CLGP\5\0\0\0", 8, nullptr, &model), COLLAGE_ERROR_CORRUPT,
                 "memory: error: the bytecode is truncated");
   const std::string other = "CLGVM\0\0\3and the rest of it"s;
   ExpectFailure(collage_executable_load_memory(other.data(), other.size(), nullptr, &model), COLLAGE_ERROR_UNAVAILABLE,
