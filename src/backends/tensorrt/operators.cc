@@ -9,6 +9,7 @@ constexpr std::string_view kDialect =
     "becomes operators between qnn.dequantize and qnn.quantize before it is asked for";
 constexpr std::string_view kRunTimeSize = "the size of its result is known at run time only";
 constexpr std::string_view kBits = "TensorRT computes numbers, but not their bits";
+constexpr std::string_view kDrawn = "its numbers are drawn between partitions";
 constexpr std::string_view kNoBools = "TensorRT reduces numbers, but no bools";
 constexpr std::string_view kRegions =
     "TensorRT computes regions of interest by plug-ins only, which TensorRT-RTX has not";
@@ -189,6 +190,8 @@ constexpr OperatorRow kOperators[] = {
     {"qnn.subtract", kAny, kDialect},
     {"qnn.take_nbits", kAny, "weights in blocks of few bits are not translated"},
     {"qnn.tanh", kAny, kDialect},
+    {"random.normal", kAny, kDrawn},
+    {"random.uniform", kAny, kDrawn},
     {"reinterpret", kAny, kBits},
     {"repeat", kAny},
     {"reshape", kAny},
