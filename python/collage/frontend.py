@@ -64,8 +64,9 @@ def from_onnx(
 
     Args:
         model: a path (external data is read beside it), the bytes of a model, or an ``onnx.ModelProto``.
-        shape: shapes of inputs, by name, with -1 for sizes that stay as they are. Dimensions that neither the model nor this gives become ``?``. An input that is a
-            sequence has a list of shapes, one for each element; an optional input that is not there has None.
+        shape: shapes of inputs, by name, with -1 for sizes that stay as they are. Dimensions that neither the model nor this
+            gives become ``?``. An input that is a sequence has a list of shapes, one for each element; an optional input
+            that is not there has None.
         constants: arrays for inputs that are the same in every run, by name; they are no parameters then.
         dims: sizes of dimensions, by name (``"batch"``, or ``"x[0]"``): one, or the least and the largest.
 

@@ -70,7 +70,7 @@ TEST(Npz, StringsComeBackByTheirNumbers) {
   EXPECT_TRUE(BitEqual(read.at("texts").tensor, numbers));
   EXPECT_EQ(read.at("none").tensor.shape(), (Shape{0, 3}));
   ExpectError([&] { ReadNpz(folder / "a.npz"); }, ErrorCategory::kInput,
-               "an array of strings, where numbers are wanted");
+              "an array of strings, where numbers are wanted");
   if (!HasPython()) return;
   EXPECT_EQ(RunPython(folder, R"(
 import sys, numpy
@@ -133,7 +133,8 @@ with open(sys.argv[1] + "/version2.npy", "wb") as file:
   }
   EXPECT_TRUE(BitEqual(ReadArray(folder / "version2.npy"), arrays["int32"]));
   ExpectError([&] { ReadArray(folder / "fortran.npy"); }, ErrorCategory::kInput, "Fortran order");
-  ExpectError([&] { ReadArray(folder / "object.npy"); }, ErrorCategory::kInput, "an array of strings, where numbers are wanted");
+  ExpectError([&] { ReadArray(folder / "object.npy"); }, ErrorCategory::kInput,
+              "an array of strings, where numbers are wanted");
 }
 
 TEST(Npy, OnnxTensorsAreRead) {
