@@ -43,7 +43,7 @@ COMPILED_HEADER = "| model | named sizes | to compile | bytes | bytes of the mod
 EXPORT_PACKAGES = ("torch==2.11.0", "transformers==5.24.0", "onnx", "onnxscript", "onnxruntime")
 # Runs that take less are timed behind one that is not, so that each engine finds its data in the cache.
 SETTLE_BELOW_SECONDS = 5e-3
-# Largest difference by the largest value.
+# Largest difference by the largest value; where it is larger, four times what ONNX Runtime's own optimisations change.
 ERROR_BOUND = 1e-3
 
 
@@ -106,6 +106,7 @@ def compile_all(model: OpenModel, arguments: argparse.Namespace, folder: Path) -
     """Compiles the model for any size and for each named one; returns what the first took, and the files of the others."""
     by_name = {name: sorted({str(sizes[name]) for sizes in model.named}) for name in model.dimensions()}
     open_options = [f"--tune-at={name}={','.join(sizes)}" for name, sizes in by_name.items()]
+    open_options += [f"--dim={name}={least}..{largest}" for name, least, largest in model.ranges]
     made = compile_one(model, folder / f"{model.name}.clg", open_options, arguments, folder)
     files = []
     for number, sizes in enumerate(() if arguments.no_static else model.named):
@@ -157,7 +158,7 @@ class Engines:
 
         import collage
 
-        path = str(model.file(models_folder()))
+        self.path = path = str(model.file(models_folder()))
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = arguments.threads
         options.log_severity_level = 4
@@ -196,17 +197,29 @@ class Engines:
 
     def error(self, inputs: dict[str, Any]) -> float:
         """The largest difference of Collage's results from ONNX Runtime's by the largest value."""
-        import numpy as np
+        return largest_difference(self.session.run(None, inputs), list(self.executable.run(inputs).values()))
 
-        expected = self.session.run(None, inputs)
-        found = list(self.executable.run(inputs).values())
-        worst = 0.0
-        for right, left in zip(expected, found, strict=True):
-            if left.shape != right.shape:
-                return math.inf
-            if right.size:
-                worst = max(worst, float(np.abs(left - right).max() / max(float(np.abs(right).max()), 1e-30)))
-        return worst
+    def own_error(self, inputs: dict[str, Any]) -> float:
+        """The largest difference of ONNX Runtime's results, with its optimisations, from its own without them."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        plain = onnxruntime.InferenceSession(self.path, options, providers=["CPUExecutionProvider"])
+        return largest_difference(plain.run(None, inputs), self.session.run(None, inputs))
+
+
+def largest_difference(expected: list[Any], found: list[Any]) -> float:
+    """Returns the largest difference by the largest value; infinite where shapes differ."""
+    import numpy as np
+
+    worst = 0.0
+    for right, left in zip(expected, found, strict=True):
+        if left.shape != right.shape:
+            return math.inf
+        if right.size:
+            worst = max(worst, float(np.abs(left - right).max() / max(float(np.abs(right).max()), 1e-30)))
+    return worst
 
 
 def static_runs(file: str, model: OpenModel, inputs: dict[str, Any]) -> Callable[[], object]:
@@ -243,7 +256,10 @@ def measure(arguments: argparse.Namespace) -> None:
     answer = []
     for number, sizes in enumerate(model.named + model.others):
         inputs = draw_inputs(model, sizes)
-        row: dict[str, Any] = {"sizes": spelt(sizes), "error": max(engines.error(inputs) for _ in range(3))}
+        error = max(engines.error(inputs) for _ in range(3))
+        # Some networks amplify what rounding does.
+        own = engines.own_error(inputs) if error > ERROR_BOUND else 0.0
+        row: dict[str, Any] = {"sizes": spelt(sizes), "error": error, "is_wrong": error > max(ERROR_BOUND, 4 * own)}
         if number < len(model.named) + arguments.unnamed:
             runs = {"collage": engines.collage(inputs), "onnxruntime": engines.onnxruntime(inputs)}
             runs["openvino"] = engines.openvino(inputs)
@@ -332,7 +348,7 @@ def print_tables(arguments: argparse.Namespace, folder: Path) -> int:
             wrong += 1
             continue
         error = max(row["error"] for row in rows)
-        wrong += error > ERROR_BOUND
+        wrong += any(row["is_wrong"] for row in rows)
         for row in [row for row in rows if "times" in row]:
             text = line(model, row, error)
             print(text, flush=True)

@@ -33,7 +33,7 @@ class Input:
 @dataclass(frozen=True)
 class OpenModel:
     """`layers` of `of` equal layers are there. The first of `named` sizes are small, the last ones large; `others` are not
-    known to the compiler."""
+    known to the compiler, which `ranges` tell the least and the largest size of dimensions."""
 
     name: str
     inputs: tuple[Input, ...]
@@ -41,6 +41,7 @@ class OpenModel:
     others: tuple[Sizes, ...]
     layers: int = 0
     of: int = 0
+    ranges: tuple[tuple[str, int, int], ...] = ()
 
     def file(self, folder: Path) -> Path:
         return folder / "open" / f"{self.name}.onnx"
@@ -140,6 +141,7 @@ MODELS = (
         ),
         4,
         12,
+        (("samples", 400, 64_001),),  # the divisions by which it computes lengths are exact formulas from 400 on
     ),
     OpenModel(
         "vit_base",

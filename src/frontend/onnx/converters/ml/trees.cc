@@ -58,8 +58,19 @@ void CheckFeature(NodeContext& node, int64_t feature, int64_t num_features) {
     node.Invalid(fmt::format("a tree reads feature {}, the data has {}", feature, num_features));
 }
 
+/// How many features the data has. If a run decides, the data becomes the features up to the last one that trees read,
+/// and a run with fewer fails.
 int64_t NumFeatures(NodeContext& node) {
-  return node.Known(node.SizesOf(node.Input(0)).back(), "the number of features");
+  constexpr int64_t kMostFeatures = int64_t{1} << 20;
+  const Expr x = node.Input(0);
+  const Sizes shape = node.SizesOf(x);
+  const V read = node.Ints("nodes_featureids", {});
+  const int64_t count = read.empty() ? 0 : std::ranges::max(read) + 1;
+  if (shape.back().is_known() || count < 1 || count > kMostFeatures)
+    return node.Known(shape.back(), "the number of features");
+  const int64_t axis = node.Rank(x) - 1;
+  node.ReplaceInput(0, node.WithSizeAlong(Slice(node, x, axis, 0, count), shape, axis, count));
+  return count;
 }
 
 TreeMode ModeOf(NodeContext& node, const std::string& mode) {
