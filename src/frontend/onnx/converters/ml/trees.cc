@@ -65,10 +65,10 @@ int64_t NumFeatures(NodeContext& node) {
   const Expr x = node.Input(0);
   const Sizes shape = node.SizesOf(x);
   const V read = node.Ints("nodes_featureids", {});
-  const int64_t count = read.empty() ? 0 : std::ranges::max(read) + 1;
-  if (shape.back().is_known() || count < 1 || count > kMostFeatures)
+  const int64_t last = read.empty() ? -1 : std::ranges::max(read);
+  if (shape.back().is_known() || last < 0 || last >= kMostFeatures)
     return node.Known(shape.back(), "the number of features");
-  const int64_t axis = node.Rank(x) - 1;
+  const int64_t axis = node.Rank(x) - 1, count = last + 1;
   node.ReplaceInput(0, node.WithSizeAlong(Slice(node, x, axis, 0, count), shape, axis, count));
   return count;
 }
