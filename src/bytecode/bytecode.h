@@ -102,8 +102,9 @@ struct DynamicKernel {
     int64_t workspace_bytes = 0;
   };
   std::string name;
-  std::string toolchain;     ///< its compiler's name
-  std::vector<Type> params;  ///< types of tensors, with `?`
+  std::string toolchain;           ///< its compiler's name
+  std::vector<std::string> nodes;  ///< names of the model's nodes; none in files of earlier versions
+  std::vector<Type> params;        ///< types of tensors, with `?`
   DynamicSizes sizes;
   std::vector<Code> codes;  ///< for many rows first; the last one for one row, or any number
   std::vector<Tensor> constants;

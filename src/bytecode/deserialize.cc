@@ -366,6 +366,15 @@ void RefuseFormer(std::string_view bytes, const std::string& name) {
               name, fmt::format("{} with this version", kProgramFormat.remedy));
 }
 
+/// Sets the nodes of kernels for dynamic shapes; files of earlier versions do not have them.
+void ReadNodes(const Json& index, Program& program) {
+  if (!index.contains("nodes")) return;
+  const auto nodes = index.at("nodes").get<std::vector<std::vector<std::string>>>();
+  for (size_t i = 0; i < std::min(nodes.size(), program.dynamic_kernels.size()); ++i) {
+    program.dynamic_kernels[i].nodes = nodes[i];
+  }
+}
+
 Program ReadProgramFile(std::span<std::byte> bytes, std::shared_ptr<void> owner, const std::string& name) {
   RefuseFormer({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name);
   const PieceFile file = ReadPieceFile(bytes, kProgramFormat, name);
@@ -375,6 +384,7 @@ Program ReadProgramFile(std::span<std::byte> bytes, std::shared_ptr<void> owner,
     if (!bytecode.IsRight()) kProgramFormat.Damaged("its instructions have a wrong checksum", name);
     Reader in({reinterpret_cast<const char*>(bytecode.bytes.data()), bytecode.bytes.size()}, name);
     Program program = ReadProgram(in, References(file.index, source));
+    ReadNodes(file.index, program);
     program.file = name;
     program.pieces = std::move(source.pieces);
     return program;

@@ -3,7 +3,8 @@
 //   pieces   bytecode, constants, and code with what it was compiled for (runtime/plan/kernel_signature.h): equal ones
 //            once, whatever refers to them, so that functions for several sizes share the weights of a model
 //   index    {"bytecode": PLACE, "constants": [{"shape", "dtype", "place"}, …], "code": [PLACE, …],
-//             "kernels": [the index of an executable, …]}
+//             "kernels": [the index of an executable, …], "nodes": [[the model's nodes in a kernel that is told
+//             shapes, …], …]}
 //
 // The bytecode has little-endian integers of 64 bits, and texts with their length before them: signatures (types travel
 // as Relay text, in the signatures of functions), globals, functions, constants, operators, constructors, kernels

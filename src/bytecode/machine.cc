@@ -89,8 +89,10 @@ struct Machine::State {
   void Return(Value value);
   void Step();
   Value Compute(const Instruction& instruction);
+  Value Observed(const Instruction& instruction, const RunStep& at);
+  RunStep AtOf(const Instruction& dynamic_kernel);
+  Value Apply(const Instruction& instruction);
   Value RunKernel(const Instruction& instruction);
-  Value RunDynamicKernel(const Instruction& instruction);
   void Call(const Instruction& instruction, bool is_tail);
 
   Value& Register(int index) { return stack.back().registers[static_cast<size_t>(index)]; }
@@ -162,7 +164,7 @@ std::optional<Value> Machine::State::RunReplay(SeenArguments& seen, const std::v
     arena_bytes = arena == nullptr ? 0 : seen.replay->arena_bytes();
     if (arena == nullptr) throw std::bad_alloc();
   }
-  std::optional<Value> value = seen.replay->Run(args, arena.get(), pool, options.destinations);
+  std::optional<Value> value = seen.replay->Run(args, arena.get(), pool, options.destinations, options.observer);
   if (value) return value;
   seen.replay = nullptr;
   seen.has_none = true;
@@ -324,17 +326,9 @@ Value Machine::State::Compute(const Instruction& instruction) {
     case Opcode::kData: return Value::Data(Code().constructors[index], Registers(instruction.regs));
     case Opcode::kConstructor: return Value::Function(Code().constructors[index], -1, {});
     case Opcode::kClosure: return Value::Function(nullptr, instruction.index, Registers(instruction.regs));
-    case Opcode::kOperator: {
-      const OpCallEntry& call = Code().op_calls[index];
-      try {
-        return ApplyOp(*call.op, call.attrs, Registers(instruction.regs), {.draws = &draws});
-      } catch (const Error& error) {
-        if (!error.where().empty()) throw;
-        throw Error(error.category(), error.message(), instruction.where, error.hint());
-      }
-    }
+    case Opcode::kOperator: return Observed(instruction, {RunStep::kEvaluation, -1, instruction.index});
     case Opcode::kKernel: return RunKernel(instruction);
-    case Opcode::kDynamicKernel: return RunDynamicKernel(instruction);
+    case Opcode::kDynamicKernel: return Observed(instruction, AtOf(instruction));
     case Opcode::kNewRef: return references.Create(Register(instruction.regs[0]));
     case Opcode::kReadRef:
     case Opcode::kWriteRef: {
@@ -364,19 +358,55 @@ Value Machine::State::RunKernel(const Instruction& instruction) {
     outputs.push_back(pool.Take(port.shape, port.dtype));
     instance.SetOutput(outputs.size() - 1, outputs.back());
   }
-  instance.Run();
+  if (options.observer == nullptr) {
+    instance.Run();
+  } else {
+    instance.Run(*options.observer, instruction.index);
+  }
   size_t next = 0;
   return UnflattenTensors(kernel.result, [&] { return outputs[next++]; });
 }
 
-Value Machine::State::RunDynamicKernel(const Instruction& instruction) {
+/// Runs an operator, or a kernel for dynamic shapes.
+Value Machine::State::Apply(const Instruction& instruction) {
   const auto index = static_cast<size_t>(instruction.index);
   try {
-    return kernels.Dynamic(index).Run(Registers(instruction.regs), pool);
+    if (instruction.opcode == Opcode::kDynamicKernel)
+      return kernels.Dynamic(index).Run(Registers(instruction.regs), pool);
+    const OpCallEntry& call = Code().op_calls[index];
+    return ApplyOp(*call.op, call.attrs, Registers(instruction.regs), {.draws = &draws});
   } catch (const Error& error) {
     if (!error.where().empty()) throw;
     throw Error(error.category(), error.message(), instruction.where, error.hint());
   }
+}
+
+/// As Apply, and tells the observer, if there is one.
+Value Machine::State::Observed(const Instruction& instruction, const RunStep& at) {
+  if (options.observer == nullptr) return Apply(instruction);
+  std::vector<Tensor> inputs;
+  for (const Value& arg : Registers(instruction.regs)) {
+    if (arg.kind() == Value::Kind::kTensor) inputs.push_back(arg.tensor());
+  }
+  options.observer->Begin(at, inputs);
+  Value value = Apply(instruction);
+  options.observer->End();
+  return value;
+}
+
+/// A kernel for dynamic shapes, which observers want to know whether code computes it.
+RunStep Machine::State::AtOf(const Instruction& dynamic_kernel) {
+  RunStep at{RunStep::kAnySize, -1, dynamic_kernel.index};
+  if (options.observer == nullptr) return at;
+  DynamicInstance& instance = kernels.Dynamic(static_cast<size_t>(dynamic_kernel.index));
+  if (instance.is_by_rows()) return at;
+  try {
+    const std::vector<Tensor> inputs = instance.CheckArguments(Registers(dynamic_kernel.regs));
+    if (instance.ShapesFor(inputs).is_evaluated) at.kind = RunStep::kEvaluatedKernel;
+  } catch (const Error&) {
+    // The run itself says what is wrong, and where.
+  }
+  return at;
 }
 
 Machine::Machine(Executable executable) : state_(std::make_unique<State>(std::move(executable))) {}

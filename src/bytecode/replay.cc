@@ -177,7 +177,7 @@ class ReplayPlanner {
         if (!tuple.is_tuple || index >= tuple.fields.size()) throw CannotPlan();
         return tuple.fields[index];
       }
-      case Opcode::kOperator: return PlanOperator(program_.op_calls[index], At(instruction.regs));
+      case Opcode::kOperator: return PlanOperator(instruction.index, At(instruction.regs));
       case Opcode::kKernel: return PlanKernel(index, At(instruction.regs));
       case Opcode::kDynamicKernel: return PlanDynamic(index, At(instruction.regs));
       case Opcode::kClosure: {
@@ -198,7 +198,8 @@ class ReplayPlanner {
     }
   }
 
-  Planned PlanOperator(const OpCallEntry& call, std::vector<Planned> args) {
+  Planned PlanOperator(int index, std::vector<Planned> args) {
+    const OpCallEntry& call = program_.op_calls[static_cast<size_t>(index)];
     if (DrawsNumbers(*call.op)) throw CannotPlan();  // each run has numbers of its own
     if (ReadsShapeAlone(*call.op) || std::ranges::all_of(args, IsKnown)) {
       return Computed(ApplyOp(*call.op, call.attrs, Stand(args)));
@@ -227,15 +228,16 @@ class ReplayPlanner {
       if (NumElements(view.shape) != NumElements(args[0].shape)) throw CannotPlan();
       return view;
     }
-    return PlanEvaluation(*type, args, [op, attrs](const std::vector<Value>& values, TensorPool&) {
-      return ApplyOp(*op, attrs, values);
-    });
+    return PlanEvaluation(
+        {RunStep::kEvaluation, -1, index}, *type, args,
+        [op, attrs](const std::vector<Value>& values, TensorPool&) { return ApplyOp(*op, attrs, values); });
   }
 
-  Planned PlanEvaluation(const Type& result, const std::vector<Planned>& args,
+  Planned PlanEvaluation(const RunStep& at, const Type& result, const std::vector<Planned>& args,
                          std::function<Value(const std::vector<Value>&, TensorPool&)> evaluate) {
     Step step;
     step.kind = Step::kEvaluate;
+    step.at = at;
     step.args = args;
     step.evaluate = std::move(evaluate);
     for (const Planned& arg : args) Flatten(arg, step.inputs);
@@ -247,6 +249,7 @@ class ReplayPlanner {
     const std::vector<PortInfo> inputs = kernel.executable.inputs();
     Step step;
     step.kind = Step::kPlan;
+    step.at.plan = static_cast<int>(index);
     step.instance = &kernels_.Static(index);
     step.inputs = args;
     if (inputs.size() != args.size()) throw CannotPlan();
@@ -271,11 +274,12 @@ class ReplayPlanner {
       return Computed(instance.Run(Stand(args), pool));
     }
     if (!instance.is_by_rows() && shapes.is_evaluated) {
-      return PlanEvaluation(shapes.result, args, [&instance](const std::vector<Value>& values, TensorPool& pool) {
-        return instance.Run(values, pool);
-      });
+      return PlanEvaluation(
+          {RunStep::kEvaluatedKernel, -1, static_cast<int>(index)}, shapes.result, args,
+          [&instance](const std::vector<Value>& values, TensorPool& pool) { return instance.Run(values, pool); });
     }
     Step step;
+    step.at = {RunStep::kAnySize, -1, static_cast<int>(index)};
     step.kind = instance.is_by_rows() ? Step::kRows : Step::kCode;
     step.dynamic = &instance;
     step.inputs = args;

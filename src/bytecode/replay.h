@@ -45,9 +45,9 @@ class Replay {
   /// Runs it on arguments of the planned types. A result is written to that of `destinations`, which may be fewer, if
   /// it has the bytes that are needed and none that an argument has, unless a plan writes it in that one's place;
   /// others are in memory of `pool`. Nothing if an operator failed, or gave another shape than planned: the function is
-  /// to be interpreted.
+  /// to be interpreted. `observer`, if it is not null, is told of each step.
   std::optional<Value> Run(const std::vector<Value>& args, std::byte* arena, TensorPool& pool,
-                           std::span<const Tensor> destinations);
+                           std::span<const Tensor> destinations, RunObserver* observer = nullptr);
 
  private:
   friend class ReplayPlanner;
@@ -75,6 +75,7 @@ class Replay {
   struct Step {
     enum Kind : uint8_t { kCode, kRows, kPlan, kEvaluate };
     Kind kind = kCode;
+    RunStep at;                   ///< for observers
     std::vector<Planned> args;    ///< set for kEvaluate
     std::vector<Planned> inputs;  ///< tensors
     std::vector<int> outputs;     ///< roots
@@ -91,7 +92,9 @@ class Replay {
   Tensor WholeOf(int root, std::byte* arena) const;
   Value ValueOf(const Planned& planned, const std::vector<Value>& args, std::byte* arena) const;
   void TakeResults(const std::vector<Value>& args, TensorPool& pool, std::span<const Tensor> destinations);
-  bool Launch(Step& step, const std::vector<Value>& args, std::byte* arena, TensorPool& pool);
+  bool Launch(Step& step, const std::vector<Value>& args, std::byte* arena, TensorPool& pool, RunObserver* observer);
+  bool LaunchObserved(Step& step, const std::vector<Value>& args, std::byte* arena, TensorPool& pool,
+                      RunObserver& observer);
 
   std::vector<Root> roots_;
   std::vector<Step> steps_;

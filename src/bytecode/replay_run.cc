@@ -54,7 +54,20 @@ void Replay::TakeResults(const std::vector<Value>& args, TensorPool& pool, std::
   }
 }
 
-bool Replay::Launch(Step& step, const std::vector<Value>& args, std::byte* arena, TensorPool& pool) {
+bool Replay::LaunchObserved(Step& step, const std::vector<Value>& args, std::byte* arena, TensorPool& pool,
+                            RunObserver& observer) {
+  std::vector<Tensor> inputs;
+  for (const Planned& input : step.inputs) inputs.push_back(TensorOf(input, args, arena));
+  observer.Begin(step.at, inputs);
+  const bool is_done = Launch(step, args, arena, pool, nullptr);
+  observer.End();
+  return is_done;
+}
+
+/// Steps of plans are told of by their instances, others by LaunchObserved.
+bool Replay::Launch(Step& step, const std::vector<Value>& args, std::byte* arena, TensorPool& pool,
+                    RunObserver* observer) {
+  if (observer != nullptr && step.kind != Step::kPlan) return LaunchObserved(step, args, arena, pool, *observer);
   switch (step.kind) {
     case Step::kCode:
       sources_.clear();
@@ -76,7 +89,11 @@ bool Replay::Launch(Step& step, const std::vector<Value>& args, std::byte* arena
         step.instance->SetInput(i, TensorOf(step.inputs[i], args, arena));
       }
       for (size_t i = 0; i < step.outputs.size(); ++i) step.instance->SetOutput(i, WholeOf(step.outputs[i], arena));
-      step.instance->Run();
+      if (observer == nullptr) {
+        step.instance->Run();
+      } else {
+        step.instance->Run(*observer, step.at.plan);
+      }
       return true;
     case Step::kEvaluate: {
       std::vector<Value> values;
@@ -103,11 +120,12 @@ Tensor Replay::WholeOf(int root, std::byte* arena) const {
 }
 
 std::optional<Value> Replay::Run(const std::vector<Value>& args, std::byte* arena, TensorPool& pool,
-                                 std::span<const Tensor> destinations) {
+                                 std::span<const Tensor> destinations, RunObserver* observer) {
   TakeResults(args, pool, destinations);
   std::optional<Value> result;
   try {
-    const bool is_whole = std::ranges::all_of(steps_, [&](Step& step) { return Launch(step, args, arena, pool); });
+    const bool is_whole =
+        std::ranges::all_of(steps_, [&](Step& step) { return Launch(step, args, arena, pool, observer); });
     if (is_whole) result = ResultOf(result_, args, arena);
   } catch (const Error&) {
     result.reset();  // it is the interpreter's to say what is wrong, and where

@@ -66,7 +66,10 @@ class References {
 
   /// The index of the file with this `bytecode`, which must outlive the writer of pieces.
   Json Finish(const std::string& bytecode) {
+    Json nodes = Json::array();
+    for (const DynamicKernel& kernel : program_.dynamic_kernels) nodes.push_back(kernel.nodes);
     return {{"bytecode", pieces_.Write(bytecode.data(), bytecode.size())},
+            {"nodes", std::move(nodes)},
             {"constants", std::move(constants_)},
             {"code", std::move(code_)},
             {"kernels", std::move(kernels_)}};

@@ -3,12 +3,26 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
+#include "collage/ir/visitor.h"
 #include "collage/runtime/device.h"
 
 namespace collage {
 
 std::string PlaceOf(const Span& span) {
   return span.line > 0 ? fmt::format("{}:{}:{}", span.source, span.line, span.column) : span.source;
+}
+
+std::vector<std::string> SourceNodes(const Function& function) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  PostOrder(function->body(), [&](const Expr& expr) {
+    if (expr->kind() == ExprKind::kCall && !expr->span().source.empty() && seen.insert(expr->span().source).second) {
+      names.push_back(expr->span().source);
+    }
+  });
+  return names;
 }
 
 std::string ToString(const VirtualDevice& device) {

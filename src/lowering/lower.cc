@@ -14,6 +14,7 @@
 #include "collage/support/error.h"
 #include "ir/ops/annotation.h"
 #include "ir/place.h"
+#include "partition/work.h"
 #include "runtime/plan/memory_planner.h"
 
 namespace collage {
@@ -28,16 +29,9 @@ int64_t AlignedBytes(int64_t bytes, Memory memory) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// Names of the model's nodes inside `function`, in order of computation.
-std::vector<std::string> SourceNodes(const Function& function) {
-  std::vector<std::string> names;
-  std::set<std::string> seen;
-  PostOrder(function->body(), [&](const Expr& expr) {
-    if (expr->kind() == ExprKind::kCall && !expr->span().source.empty() && seen.insert(expr->span().source).second) {
-      names.push_back(expr->span().source);
-    }
-  });
-  return names;
+ExecutionPlan::KernelWork KernelWorkOf(const Function& function, const std::vector<std::string>& nodes) {
+  const Work work = WorkOf(function);
+  return {work.products, work.multiply_adds, work.spared, work.constant_bytes, ProductsOfNodes(function, nodes)};
 }
 
 /// `partition` without the attributes that differ between equal partitions, so that these are compiled once.
@@ -205,6 +199,7 @@ class Lowering {
     if (const AttrValue* estimate = function->attrs().Find(kAttrEstimate)) {
       if (estimate->as_double() != nullptr) kernel.estimated_seconds = *estimate->as_double();
     }
+    kernel.work = KernelWorkOf(function, kernel.nodes);
     plan_.kernels.push_back(std::move(kernel));
     return static_cast<int>(plan_.kernels.size()) - 1;
   }

@@ -257,18 +257,30 @@ void ExecutionInstance::RunWatched(const std::function<void(const Value& value, 
   }
 }
 
-std::vector<double> ExecutionInstance::RunTimed() {
+void ExecutionInstance::Run(RunObserver& observer, int plan) {
   state_->Check();
-  std::vector<double> seconds;
-  seconds.reserve(state_->steps.size());
-  auto before = std::chrono::steady_clock::now();
+  RunStep at{RunStep::kPlanStep, plan, 0};
   for (const BoundStep& step : state_->steps) {
+    observer.Begin(at, {});
     step.kernel->Run();
-    const auto after = std::chrono::steady_clock::now();
-    seconds.push_back(std::chrono::duration<double>(after - before).count());
-    before = after;
+    for (const auto& [memory, buffer] : state_->device_arenas) buffer.device().Synchronize();
+    observer.End();
+    ++at.index;
   }
-  return seconds;
+}
+
+std::vector<double> ExecutionInstance::RunTimed() {
+  struct Clock : RunObserver {
+    std::vector<double> seconds;
+    std::chrono::steady_clock::time_point begin;
+    void Begin(const RunStep&, std::span<const Tensor>) override { begin = std::chrono::steady_clock::now(); }
+    void End() override {
+      seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+  } clock;
+  clock.seconds.reserve(state_->steps.size());
+  Run(clock);
+  return std::move(clock.seconds);
 }
 
 }  // namespace collage

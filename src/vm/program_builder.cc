@@ -10,6 +10,7 @@
 #include "collage/ir/structural.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
+#include "ir/place.h"
 #include "ir/tensor_types.h"
 #include "target/annotations.h"
 
@@ -156,6 +157,7 @@ DynamicKernel ProgramBuilder::MakeDynamicKernel(const Function& function, const 
   DynamicKernel kernel;
   kernel.params = AsFuncType(InferType(function, module_))->args();
   kernel.toolchain = toolchain.name();
+  kernel.nodes = SourceNodes(plain);
   kernel.num_threads = options_.num_threads;
   kernel.takes_dimensions = function->attrs().Has(kAttrCompiler);
   std::vector<Expr> exprs;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "collage/runtime/device.h"
 #include "collage/runtime/kernel.h"
 #include "collage/runtime/layout.h"
+#include "collage/runtime/run_observer.h"
 #include "collage/runtime/tensor.h"
 
 namespace collage {
@@ -48,6 +50,15 @@ struct ExecutionPlan {
     int64_t workspace_offset = -1;  ///< in the arena of the kernel's memory; -1 = none
   };
 
+  /// Work of a kernel, whatever computes it (partition/work.h says what counts).
+  struct KernelWork {
+    double products = 0;                ///< products that are added up, each counted as one
+    double multiply_adds = 0;           ///< products, those of narrow types counted as less
+    double spared = 0;                  ///< multiply_adds that an algorithm may save
+    double constant_bytes = 0;          ///< weights
+    std::vector<double> node_products;  ///< products of each of the entry's nodes; empty: there are none
+  };
+
   struct KernelEntry {
     std::string loader;
     int blob = -1;
@@ -59,6 +70,7 @@ struct ExecutionPlan {
     std::string label;               ///< operators, joined by '+'
     std::vector<std::string> nodes;  ///< names of the model's nodes
     double estimated_seconds = 0;
+    std::optional<KernelWork> work;  ///< unknown in files of earlier versions
   };
 
   struct Port {
@@ -151,6 +163,9 @@ class ExecutionInstance {
   /// Runs the model once. All inputs must have been set. Throws kInput where an output lies in an input's memory and
   /// may not.
   void Run();
+  /// Runs once, step by step, and tells `observer` of each, as one of the plan of kernel `plan` of a program. Waits for
+  /// devices after each step.
+  void Run(RunObserver& observer, int plan = -1);
   /// Runs once and returns seconds per step, in the order of the plan.
   std::vector<double> RunTimed();
   /// Runs once and calls `look` with each value that a step makes, as soon as it is made: what comes later may lie in

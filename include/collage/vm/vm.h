@@ -19,6 +19,7 @@
 #include "collage/ir/strings.h"
 #include "collage/ir/value.h"
 #include "collage/runtime/executable.h"
+#include "collage/runtime/run_observer.h"
 #include "collage/runtime/tensor.h"
 #include "collage/target/toolchain.h"
 
@@ -115,6 +116,8 @@ struct RunOptions {
   std::span<const Tensor> destinations = {};
   /// Seed of random numbers that the program gives no seed; nothing: a new one.
   std::optional<uint64_t> random_seed;
+  /// Told of each kernel and each operator that is evaluated. Null: of none.
+  RunObserver* observer = nullptr;
 };
 
 /// Runs functions of an executable. Not thread-safe: holds the instances of its kernels, and for the latest types of

@@ -5,28 +5,10 @@
 #include <array>
 #include <cstdint>
 
-#include "collage/ir/expr.h"
-#include "collage/target/toolchain.h"
 #include "cost/measure/timing.h"
+#include "partition/work.h"
 
 namespace collage {
-
-/// Work of a partition, independent of its implementation.
-struct Work {
-  double multiply_adds = 0;   ///< float32 ones; those of narrower types count less, as processors do more at once
-  double constant_bytes = 0;  ///< weights, each read once
-  double boundary_bytes = 0;  ///< inputs read and outputs written, each once
-  bool rounds = false;        ///< to integers: results are judged by what that leaves open
-  double spared = 0;          ///< multiply_adds that an algorithm with accuracy "standard" may save
-};
-
-/// Returns the work of a closed, typed function of static shapes, with boundary values stored as their types say.
-Work WorkOf(const Function& function);
-/// Returns the work with boundary values stored as `layouts` says.
-Work WorkOf(const Function& function, const BoundaryLayouts& layouts);
-
-/// Returns the same work with float32 values computed, and weights stored, in a 16-bit type.
-Work InLowerPrecision(Work work);
 
 /// Highest rates of this machine, of all threads together. 0: unknown.
 struct MachineRates {

@@ -39,16 +39,6 @@ void ReadLines(const volatile unsigned char* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += kLine) (void)from[i];
 }
 
-/// Leaves in the caches up to `level` nothing of what was there, on every processor of the pool.
-void Evict(CacheLevel level) {
-  // Twice the last level, or four times the near one per thread: replacement is not strictly the least recent.
-  const int64_t bytes = level == CacheLevel::kMemory ? 2 * CacheBytes(CacheLevel::kShared)
-                                                     : 4 * CacheBytes(CacheLevel::kNear) * NumThreads();
-  static std::vector<unsigned char> buffer;
-  if (buffer.size() < static_cast<size_t>(bytes)) buffer.assign(static_cast<size_t>(bytes), 1);
-  ReadThrough(buffer.data(), static_cast<size_t>(bytes));
-}
-
 }  // namespace
 
 double Samples::Quantile(double fraction) const {
@@ -112,6 +102,15 @@ void ReadThrough(const void* address, size_t bytes) {
       const_cast<void*>(address));
 }
 
+void EvictCaches(CacheLevel level) {
+  // Twice the last level, or four times the near one per thread: replacement is not strictly the least recent.
+  const int64_t bytes = level == CacheLevel::kMemory ? 2 * CacheBytes(CacheLevel::kShared)
+                                                     : 4 * CacheBytes(CacheLevel::kNear) * NumThreads();
+  static std::vector<unsigned char> buffer;
+  if (buffer.size() < static_cast<size_t>(bytes)) buffer.assign(static_cast<size_t>(bytes), 1);
+  ReadThrough(buffer.data(), static_cast<size_t>(bytes));
+}
+
 namespace {
 
 double TimeBatch(const std::function<void()>& run, int num_runs, const std::function<double()>& now) {
@@ -156,7 +155,7 @@ Samples TimeRuns(const std::function<void()>& run, const TimingOptions& options,
   bool is_precise = false;
   for (;;) {
     if (evicts && !hooks.time_batch) {
-      Evict(options.operands);
+      EvictCaches(options.operands);
       if (hooks.read_inputs) hooks.read_inputs();
     }
     const double taken = hooks.time_batch ? hooks.time_batch(batch) : TimeBatch(run, batch, now);

@@ -116,6 +116,9 @@ inline Samples TimeRuns(const std::function<void()>& run, const TimingOptions& o
 /// this one leaves its results, and the threads awake.
 void ReadThrough(const void* address, size_t bytes);
 
+/// Leaves in the caches up to `level` nothing of what was there, on every processor of the pool.
+void EvictCaches(CacheLevel level);
+
 /// Runs shorter than this are settled when they are timed in turn; longer ones find nothing in the caches anyway.
 constexpr double kSettleBelowSeconds = 0.01;
 

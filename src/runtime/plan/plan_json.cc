@@ -108,6 +108,28 @@ Memory MemoryFrom(const Json& item) {
   return static_cast<Memory>(IntegerFrom(item, 0, last, "the number of a memory"));
 }
 
+double AmountFrom(const Json& json) {
+  const auto amount = json.get<double>();
+  if (!(amount >= 0)) Fail("the work of a kernel is out of range");
+  return amount;
+}
+
+Json WorkToJson(const ExecutionPlan::KernelWork& work) {
+  return {work.products, work.multiply_adds, work.spared, work.constant_bytes, work.node_products};
+}
+
+ExecutionPlan::KernelWork WorkFrom(const Json& item) {
+  ExecutionPlan::KernelWork work;
+  work.products = AmountFrom(item.at(0));
+  work.multiply_adds = AmountFrom(item.at(1));
+  work.spared = AmountFrom(item.at(2));
+  work.constant_bytes = AmountFrom(item.at(3));
+  for (const Json& products : ArrayFrom(item.at(4), "the products of nodes")) {
+    work.node_products.push_back(AmountFrom(products));
+  }
+  return work;
+}
+
 ExecutionPlan::KernelEntry KernelFrom(const Json& item) {
   ExecutionPlan::KernelEntry kernel;
   kernel.loader = item.at("loader").get<std::string>();
@@ -121,6 +143,7 @@ ExecutionPlan::KernelEntry KernelFrom(const Json& item) {
   kernel.label = item.at("label").get<std::string>();
   kernel.nodes = ArrayFrom(item.at("nodes"), "a kernel's nodes").get<std::vector<std::string>>();
   kernel.estimated_seconds = item.at("estimated_seconds").get<double>();
+  if (item.contains("work")) kernel.work = WorkFrom(item.at("work"));
   return kernel;
 }
 
@@ -146,6 +169,7 @@ Json PlanToJson(const ExecutionPlan& plan) {
                                {"nodes", kernel.nodes},
                                {"estimated_seconds", kernel.estimated_seconds}});
     if (!kernel.schedule.empty()) json["kernels"].back()["schedule"] = kernel.schedule;
+    if (kernel.work) json["kernels"].back()["work"] = WorkToJson(*kernel.work);
     if (kernel.workspace_memory != Memory::kHost)
       json["kernels"].back()["workspace_memory"] = static_cast<int>(kernel.workspace_memory);
   }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "runtime/threads/team.h"
+#include "runtime/threads/team_watch.h"
 
 namespace collage {
 namespace {
@@ -41,6 +43,7 @@ struct Membership {
 
 thread_local Membership self;
 thread_local std::vector<Membership> outer;  // what `self` was at each collage_team_begin that has not ended
+thread_local std::vector<TeamShare>* watched_by = nullptr;
 
 void FutexWait(std::atomic<uint32_t>& word, uint32_t expected) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
@@ -89,18 +92,28 @@ class Pool {
   int Begin(int num_threads, collage_team_function function, void* context) {
     region_.lock();
     Grow(num_threads - 1);
-    function_ = function;
-    context_ = context;
+    shares_ = watched_by;
+    function_ = shares_ == nullptr ? function : &RunWatched;
+    context_ = shares_ == nullptr ? context : this;
+    if (shares_ != nullptr) watched_ = {function, context};
     size_ = std::min(num_threads, static_cast<int>(threads_.size()) + 1);
     running_.store(size_ - 1, std::memory_order_relaxed);
     const uint32_t count = (generation_.load(std::memory_order_relaxed) >> kSizeBits) + 1;
     generation_.store((count << kSizeBits) | static_cast<uint32_t>(size_), std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) FutexWake(generation_);
+    if (shares_ != nullptr) times_[0].begin = std::chrono::steady_clock::now();
     return size_;
   }
 
   void End() {
+    if (shares_ != nullptr) times_[0].end = std::chrono::steady_clock::now();
     SpinUntil([&] { return running_.load(std::memory_order_acquire) == 0; });
+    if (shares_ != nullptr && size_ > 1) {
+      for (int thread = 0; thread < size_; ++thread) {
+        times_[static_cast<size_t>(thread)].thread = thread;
+        shares_->push_back(times_[static_cast<size_t>(thread)]);
+      }
+    }
     region_.unlock();
   }
 
@@ -142,6 +155,15 @@ class Pool {
     }
   }
 
+  /// Runs a watched region's function on a worker.
+  static void RunWatched(void* context, int index, int size) {
+    Pool& pool = *static_cast<Pool*>(context);
+    TeamShare& times = pool.times_[static_cast<size_t>(index)];
+    times.begin = std::chrono::steady_clock::now();
+    pool.watched_.function(pool.watched_.context, index, size);
+    times.end = std::chrono::steady_clock::now();
+  }
+
   void AwaitChange(uint32_t seen) {
     const auto until = std::chrono::steady_clock::now() + kSpin;
     for (;;) {
@@ -158,6 +180,12 @@ class Pool {
 
   static std::atomic<Pool*> current;
 
+  /// The function of a watched region.
+  struct Watched {
+    collage_team_function function = nullptr;
+    void* context = nullptr;
+  };
+
   std::mutex region_;
   std::vector<std::thread> threads_;
   collage_team_function function_ = nullptr;
@@ -168,6 +196,9 @@ class Pool {
   std::atomic<int> sleepers_{0};
   std::atomic<int> barrier_count_{0};
   std::atomic<uint32_t> barrier_phase_{0};
+  std::vector<TeamShare>* shares_ = nullptr;  ///< the region's watcher; null: nobody watches it
+  Watched watched_;
+  std::array<TeamShare, kMaxThreads + 1> times_;  ///< in a watched region, each written by its thread
 };
 
 std::atomic<Pool*> Pool::current{nullptr};
@@ -191,6 +222,8 @@ void RunLoopPart(void* context, int index, int size) {
 }
 
 }  // namespace
+
+void WatchTeams(std::vector<TeamShare>* shares) { watched_by = shares; }
 
 void SetNumThreads(int num_threads) { num_threads_setting = std::clamp(num_threads, 1, kMaxThreads); }
 

@@ -151,6 +151,26 @@ TEST(LowerTest, ValuesBetweenPartitionsAreKeptAsTheirLayoutsSay) {
   EXPECT_EQ(static_cast<int64_t>(plan.arena_bytes), NumElements(shape) * (2 + 4)) << "two bytes each, and four";
 }
 
+TEST(LowerTest, KernelsStateTheirWork) {
+  ToolchainRegistry registry;
+  registry.Add(std::make_unique<Counting>(false));
+  const Var x = testing_graphs::Param("x", {2, 8}), inner = testing_graphs::Param("y", {2, 8});
+  const Expr dense = MakeCall("nn.dense", {inner, MakeConstant(Tensor::Zeros({4, 8}, kFloat32))});
+  dense->set_span({"fc", 0, 0});
+  const Expr relu = MakeCall("nn.relu", {dense});
+  relu->set_span({"act", 0, 0});
+  const Function partition = WithAttr(WithAttr(MakeFunction({inner}, relu), "Primitive", 1), "Compiler", "counting");
+  PartitionCache cache(registry);
+  const ExecutionPlan plan =
+      Lower(InferTypes(IRModule::FromFunction(MakeFunction({x}, MakeCall(partition, {x})))), 1, cache);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  ASSERT_TRUE(plan.kernels[0].work);
+  EXPECT_EQ(plan.kernels[0].work->products, 2 * 4 * 8);
+  EXPECT_EQ(plan.kernels[0].work->constant_bytes, 4 * 8 * 4);
+  EXPECT_EQ(plan.kernels[0].nodes, (std::vector<std::string>{"fc", "act"}));
+  EXPECT_EQ(plan.kernels[0].work->node_products, (std::vector<double>{2 * 4 * 8, 0}));
+}
+
 TEST(LowerTest, IncompatibleToolchainsGetIntoNoExecutable) {
   ToolchainRegistry& registry = ToolchainRegistry::Global();
   const auto apply = [&](const std::string& name, const Expr& to) {

@@ -45,6 +45,7 @@ class ExecutableTest : public testing::Test {
     writer.Move(ExecutionPlan::Step::kCopy, constant, writer.AddOutput("z", {3}));
     writer.Move(ExecutionPlan::Step::kConvertLayout, x, writer.AddArenaValue(shape, Layout::kPlainBFloat16));
     writer.plan.num_threads = 2;
+    writer.plan.kernels[0].work = ExecutionPlan::KernelWork{12, 6, 1.5, 4, {12}};
     writer.plan.metadata_json = R"({"model": "mödel"})";
     return writer.plan;
   }
@@ -92,7 +93,14 @@ TEST_F(ExecutableTest, PlanComesBack) {
     EXPECT_EQ(read.kernels[i].label, plan.kernels[i].label);
     EXPECT_EQ(read.kernels[i].nodes, plan.kernels[i].nodes);
     EXPECT_EQ(read.kernels[i].estimated_seconds, plan.kernels[i].estimated_seconds);
+    EXPECT_EQ(read.kernels[i].work.has_value(), plan.kernels[i].work.has_value());
   }
+  ASSERT_TRUE(read.kernels[0].work);
+  EXPECT_EQ(read.kernels[0].work->products, 12);
+  EXPECT_EQ(read.kernels[0].work->multiply_adds, 6);
+  EXPECT_EQ(read.kernels[0].work->spared, 1.5);
+  EXPECT_EQ(read.kernels[0].work->constant_bytes, 4);
+  EXPECT_EQ(read.kernels[0].work->node_products, std::vector<double>{12});
   ASSERT_EQ(read.constants.size(), plan.constants.size());
   for (size_t i = 0; i < plan.constants.size(); ++i) {
     EXPECT_TRUE(BitEqual(read.constants[i], plan.constants[i]));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "runtime/threads/team.h"
+#include "runtime/threads/team_watch.h"
 
 namespace collage {
 namespace {
@@ -193,6 +195,35 @@ TEST(Team, WithinATeamATeamHasOneMember) {
   EXPECT_EQ(collage_team_size(), 2);
   collage_team_end();
   EXPECT_EQ(collage_in_team(), 0);
+}
+
+TEST(TeamWatch, TellsWhenEachThreadWorked) {
+  const Threads threads(3);
+  std::vector<TeamShare> shares;
+  const auto before = std::chrono::steady_clock::now();
+  WatchTeams(&shares);
+  CountVisits(30);
+  CountVisits(1);  // a region of one thread is none
+  WatchTeams(nullptr);
+  const auto after = std::chrono::steady_clock::now();
+  CountVisits(30);
+  ASSERT_EQ(shares.size(), 3u) << "one region was watched";
+  for (int thread = 0; thread < 3; ++thread) {
+    const TeamShare& share = shares[static_cast<size_t>(thread)];
+    EXPECT_EQ(share.thread, thread);
+    EXPECT_LE(before, share.begin);
+    EXPECT_LE(share.begin, share.end);
+    EXPECT_LE(share.end, after);
+  }
+}
+
+TEST(TeamWatch, RegionsOfOtherThreadsAreTheirOwn) {
+  const Threads threads(2);
+  std::vector<TeamShare> shares;
+  WatchTeams(&shares);
+  std::thread([] { EXPECT_EQ(CountVisits(10), std::vector<int>(10, 1)); }).join();
+  WatchTeams(nullptr);
+  EXPECT_EQ(shares.size(), 0u);
 }
 
 }  // namespace
