@@ -15,7 +15,7 @@ import numpy.typing as npt
 from collage import _core
 from collage._core import Instance
 from collage.errors import InputError, UnsupportedError
-from collage.reports import CompileReport
+from collage.reports import CompileReport, ProfileReport
 
 
 @dataclass(frozen=True)
@@ -188,6 +188,43 @@ class Executable:
             run()
             samples.append(time.perf_counter() - start)
         return samples
+
+    def profile(
+        self,
+        inputs: Mapping[str, Any] | Sequence[Any] | None = None,
+        *,
+        sizes: Mapping[str, int] | None = None,
+        seconds: float = 3.0,
+        counters: bool = True,
+        cold: bool = True,
+        roof: bool = True,
+    ) -> ProfileReport:
+        """Times every partition inside of real runs, as ``collage profile`` does, on an instance of its own.
+
+        Args:
+            inputs: arrays by name or in the order of the inputs; random ones when there are none.
+            sizes: sizes of dynamic dimensions by their names, for random inputs.
+            seconds: how long to run, approximately.
+            counters: read counters of the processor and the system, in runs of their own.
+            cold: also run with evicted caches.
+            roof: measure what the machine can do at most, which bounds each partition's time.
+
+        Returns:
+            The report: ``steps`` with times in seconds, ``timeline``, ``memory``, ``arenas``; its page is docs/profile.md.
+
+        Raises:
+            InputError: inputs do not fit, or a size is not known.
+        """
+        values: list[Any] = []
+        if inputs is not None:
+            values = self._in_order((), inputs) if isinstance(inputs, Mapping) else self._in_order(inputs, {})
+        if isinstance(self._model, _core.Program):
+            report = self._model.profile(values, dict(sizes or {}), seconds, counters, cold, roof)
+        elif sizes:
+            raise InputError("this model's inputs have no dynamic dimensions", hint="leave out sizes")
+        else:
+            report = self._model.profile(values, seconds, counters, cold, roof)
+        return cast(ProfileReport, report)
 
     def _bound(self, values: list[Any]) -> Callable[[], object]:
         """Runs on these arrays, without more work than it needs."""

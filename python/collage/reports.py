@@ -8,23 +8,32 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 __all__ = [
+    "ArenaReport",
+    "ArenaValue",
     "BoundedMix",
     "CompileReport",
     "ContenderReport",
+    "CounterReport",
     "EvaluatedOperator",
     "FailureReport",
     "IncompatibleToolchain",
+    "MemoryReport",
     "OperatorRow",
     "OperatorSupport",
     "OperatorTable",
     "ParticipantReport",
     "PartitionAlternative",
     "PartitionChoice",
+    "ProfileReport",
     "RefusedCalls",
     "RefusedPartition",
+    "RoofReport",
+    "RunSeconds",
     "SearchCounts",
     "Seconds",
+    "StepReport",
     "SupportReport",
+    "TimelineSpan",
     "ToolchainOption",
     "ToolchainPart",
     "ToolchainReport",
@@ -317,3 +326,125 @@ class CompileReport(TypedDict):
     output: str
     output_bytes: int
     seconds: Seconds
+
+
+class RunSeconds(TypedDict):
+    """Percentiles over runs."""
+
+    p10: float
+    p50: float
+    p90: float
+
+
+class StepReport(TypedDict):
+    """A step of a run: a kernel, a change of layout, an operator that is evaluated. Times are of all its calls in a run."""
+
+    step: int
+    kind: str
+    plan: str
+    plan_step: int | None
+    partition: int | None
+    toolchain: str
+    operators: str
+    nodes: list[str]
+    calls: int
+    p10_seconds: float
+    p50_seconds: float
+    p90_seconds: float
+    share: float
+    cumulative_share: float
+    first_seconds: float | None
+    cold_seconds: float | None
+    estimated_seconds: float | None
+    flops: int | None
+    bytes: int | None
+    weight_bytes: int | None
+    flops_per_second: float | None
+    bytes_per_second: float | None
+    roof_seconds: float | None
+    roof_share: float | None
+    bound: str
+    counters: dict[str, float]
+    thread_seconds: list[float]
+
+
+class CounterReport(TypedDict):
+    """A counter of the processor or the system; ``reason`` where it is not available."""
+
+    name: str
+    available: bool
+    reason: str
+    per_run: float | None
+
+
+class MemoryReport(TypedDict):
+    """Bytes of the process, and of the executable."""
+
+    peak_bytes: int | None
+    resident_bytes: int | None
+    arena_bytes: int
+    weight_bytes: int
+    code_bytes: int
+
+
+class ArenaValue(TypedDict):
+    """A value, or a kernel's workspace, in an arena; steps are those of the plan."""
+
+    value: int | None
+    offset: int
+    bytes: int
+    first_step: int
+    last_step: int
+    type: str
+
+
+class ArenaReport(TypedDict):
+    """The working memory of a plan; ``used_bytes`` is the most that lives in it at one step."""
+
+    plan: str
+    memory: str
+    bytes: int
+    used_bytes: int
+    values: list[ArenaValue]
+
+
+class RoofReport(TypedDict):
+    """Rates that this machine reaches at most."""
+
+    flops_per_second: float
+    near_bytes_per_second: float
+    shared_bytes_per_second: float
+    memory_bytes_per_second: float
+
+
+class TimelineSpan(TypedDict):
+    """A step on thread 0, or a thread's share of a parallel region in it; ``step`` is the number of one of ``steps``."""
+
+    thread: int
+    step: int
+    region: bool
+    begin_seconds: float
+    end_seconds: float
+
+
+class ProfileReport(TypedDict):
+    """Where the time of runs goes: the result of `collage.Executable.profile`."""
+
+    schema: int
+    executable: str
+    machine: str
+    threads: int
+    seconds: RunSeconds
+    runs: int
+    first_run_seconds: float
+    cold_seconds: float | None
+    load_seconds: float | None
+    timed_seconds: RunSeconds
+    overhead: float
+    between_steps_seconds: float
+    roof: RoofReport | None
+    memory: MemoryReport
+    arenas: list[ArenaReport]
+    counters: list[CounterReport]
+    steps: list[StepReport]
+    timeline: list[TimelineSpan]

@@ -1,11 +1,13 @@
 // bind_program.cc: executables with control flow or dynamic shapes, under the same interface as others.
 #include <fmt/format.h>
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -120,6 +122,21 @@ nb::list RunProgram(Program& self, const nb::list& arrays) {
   return results;
 }
 
+nb::object ProfileProgramOf(const Program& self, const nb::list& arrays, const std::map<std::string, int64_t>& sizes,
+                            double seconds, bool counters, bool cold, bool roof) {
+  const StringTensors& strings = self.main().strings;
+  StringNumbers numbers(&strings.known());
+  RunInputs inputs;
+  inputs.sizes = sizes;
+  for (size_t i = 0; i < std::min(arrays.size(), self.main().param_names.size()); ++i) {
+    inputs.tensors[self.main().param_names[i]] =
+        strings.IsParam(i) ? NumbersFrom(arrays[i], numbers) : TensorFrom(arrays[i]);
+  }
+  return ProfileInPython({seconds, counters, cold, roof}, [&](const ProfileOptions& options) {
+    return ProfileProgram(self.executable(), inputs, options);
+  });
+}
+
 nb::list PartitionsOf(const Program& self) {
   nb::list rows;
   for (const vm::KernelFunction& kernel : self.executable().program().kernels) {
@@ -146,6 +163,8 @@ void BindProgram(nb::module_& m) {
       .def("inputs", &InputsOf, "Names, shapes, dtypes, names of dimensions.")
       .def("outputs", &OutputsOf, "Names, shapes, dtypes, names of dimensions.")
       .def("partitions", &PartitionsOf, "Partitions of parts that were searched, with their toolchains.")
+      .def("profile", &ProfileProgramOf, "inputs"_a, "sizes"_a, "seconds"_a, "counters"_a, "cold"_a, "roof"_a,
+           "See `Executable.profile`.")
       .def_prop_ro(
           "num_threads", [](const Program& self) { return self.executable().num_threads(); },
           "Threads that it was compiled for.")

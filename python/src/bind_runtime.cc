@@ -3,14 +3,18 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "bindings.h"
 #include "casters.h"
+#include "collage/profile.h"
 #include "collage/runtime/executable.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
+#include "facts.h"
+#include "report/profile_facts.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -135,6 +139,37 @@ nb::list RunModel(Model& self, const nb::list& arrays) {
 
 nb::list Partitions(const Model& self) { return PartitionRows(self.executable().plan()); }
 
+nb::object ProfileModel(const Model& self, const nb::list& arrays, double seconds, bool counters, bool cold,
+                        bool roof) {
+  RunInputs inputs;
+  const std::vector<PortInfo> ports = self.executable().inputs();
+  for (size_t i = 0; i < std::min(arrays.size(), ports.size()); ++i) {
+    inputs.tensors[ports[i].name] = TensorFrom(arrays[i]);
+  }
+  return ProfileInPython({seconds, counters, cold, roof}, [&](const ProfileOptions& options) {
+    return ProfileExecutable(self.executable(), inputs, options);
+  });
+}
+
+void BindInstance(nb::module_& m) {
+  nb::class_<Instance>(
+      m, "Instance",
+      "One execution of an executable, with memory of its own: bind arrays once, run often. Calls from "
+      "several threads take turns; instances of one executable share its constants.")
+      .def(
+          "__init__", [](Instance* self, const Model& model) { new (self) Instance(model.executable()); }, "model"_a,
+          "Made by `Executable.instance`.")
+      .def("set_input", &Instance::SetInput, "index"_a, "array"_a,
+           "Reads input `index` where the array lies, without a copy if that is 64-byte aligned (torch's are, "
+           "`collage.empty` gives such).")
+      .def("set_output", &Instance::SetOutput, "index"_a, "array"_a,
+           "Writes output `index` into this array, which must be 64-byte aligned.")
+      .def("output", &Instance::Output, "index"_a,
+           "The array that output `index` is written to, by the next run as well.")
+      .def("run", &Instance::Run, "Runs the model once; other threads of Python go on meanwhile.")
+      .def("run_timed", &Instance::RunTimed, "Runs it once; seconds of each step.");
+}
+
 }  // namespace
 
 nb::list PartitionRows(const ExecutionPlan& plan) {
@@ -148,6 +183,16 @@ nb::list PartitionRows(const ExecutionPlan& plan) {
     rows.append(row);
   }
   return rows;
+}
+
+nb::object ProfileInPython(const ProfileOptions& options,
+                           const std::function<Profile(const ProfileOptions&)>& profile) {
+  Profile found;
+  {
+    nb::gil_scoped_release release;
+    found = profile(options);
+  }
+  return ToPython(ProfileFacts(found));
 }
 
 void BindRuntime(nb::module_& m) {
@@ -172,6 +217,8 @@ void BindRuntime(nb::module_& m) {
       .def(
           "outputs", [](const Model& self) { return PortsOf(self.executable().outputs()); }, "Names, shapes, dtypes.")
       .def("partitions", &Partitions, "Partitions with their toolchains.")
+      .def("profile", &ProfileModel, "inputs"_a, "seconds"_a, "counters"_a, "cold"_a, "roof"_a,
+           "See `Executable.profile`.")
       .def_prop_ro(
           "num_threads", [](const Model& self) { return self.executable().plan().num_threads; },
           "Threads that it was compiled for.")
@@ -185,22 +232,7 @@ void BindRuntime(nb::module_& m) {
         vm::Executable::IsBytecode(path) ? vm::Executable::Load(path).CheckConstants() : Executable::Verify(path);
       },
       "path"_a, "Checks all checksums of an executable's file; raises CorruptError.");
-  nb::class_<Instance>(
-      m, "Instance",
-      "One execution of an executable, with memory of its own: bind arrays once, run often. Calls from "
-      "several threads take turns; instances of one executable share its constants.")
-      .def(
-          "__init__", [](Instance* self, const Model& model) { new (self) Instance(model.executable()); }, "model"_a,
-          "Made by `Executable.instance`.")
-      .def("set_input", &Instance::SetInput, "index"_a, "array"_a,
-           "Reads input `index` where the array lies, without a copy if that is 64-byte aligned (torch's are, "
-           "`collage.empty` gives such).")
-      .def("set_output", &Instance::SetOutput, "index"_a, "array"_a,
-           "Writes output `index` into this array, which must be 64-byte aligned.")
-      .def("output", &Instance::Output, "index"_a,
-           "The array that output `index` is written to, by the next run as well.")
-      .def("run", &Instance::Run, "Runs the model once; other threads of Python go on meanwhile.")
-      .def("run_timed", &Instance::RunTimed, "Runs it once; seconds of each step.");
+  BindInstance(m);
   m.def(
       "empty",
       [](const Shape& shape, const std::string& dtype) {

@@ -3,6 +3,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <functional>
+
+#include "collage/profile.h"
 #include "collage/runtime/executable.h"
 #include "collage/runtime/tensor.h"
 #include "collage/support/string_numbers.h"
@@ -31,6 +34,9 @@ nanobind::object ToNumpy(const Tensor& tensor, bool writable);
 Tensor NumbersFrom(nanobind::handle array, StringNumbers& numbers);
 /// The strings of these numbers, as an array of Python's.
 nanobind::object TextsOf(const Tensor& tensor, const StringNumbers& numbers);
+/// Calls `profile` without the interpreter's lock; returns the report.
+nanobind::object ProfileInPython(const ProfileOptions& options,
+                                 const std::function<Profile(const ProfileOptions&)>& profile);
 /// The kernels of a plan, each a dictionary.
 nanobind::list PartitionRows(const ExecutionPlan& plan);
 

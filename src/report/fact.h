@@ -15,6 +15,7 @@ enum class Unit : uint8_t {
   kNone,
   kCount,       ///< "12"
   kMillions,    ///< a count: "5.93 M"
+  kBillions,    ///< a rate, in billions: "12.5"
   kBytes,       ///< "17.2 MB"
   kSeconds,     ///< "8.71 ms"
   kDifference,  ///< seconds more or less than something: "+1.20 ms"

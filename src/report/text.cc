@@ -25,6 +25,7 @@ std::string FormatNumber(double number, Unit unit) {
     case Unit::kDifference: return FormatDifference(number);
     case Unit::kElapsed: return fmt::format("{:.1f} s", number);
     case Unit::kPerSecond: return fmt::format("{:.1f}", number);
+    case Unit::kBillions: return fmt::format("{:.{}f}", number / 1e9, number < 10e9 ? 2 : 1);
     case Unit::kPerMinute: return fmt::format("{:.0f}", number);
     case Unit::kShare: return fmt::format("{:.1f} %", 100 * number);
     case Unit::kMoreShare: return fmt::format("{:+.1f} %", 100 * number);

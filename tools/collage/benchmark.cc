@@ -3,20 +3,23 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include "collage/compile.h"
-#include "collage/runtime/executable.h"
+#include "collage/profile.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "command.h"
 #include "compile_options.h"
 #include "cost/measure/timing.h"
 #include "decode.h"
-#include "runtime/random_inputs.h"
+#include "profile/profile_subject.h"
+#include "report/profile_facts.h"
+#include "run/run_inputs.h"
 #include "support/file.h"
+#include "viewers/chrome_trace.h"
 
 namespace collage::cli {
 namespace {
@@ -30,120 +33,15 @@ struct Arguments {
   int decode = 0;
   std::optional<int> prompt;
   bool steps = false;
+  std::string trace;
   bool json = false;
 };
 
 /// Something to be timed: an executable, with random inputs at hand.
 struct Subject {
   std::string name;
-  int num_threads = 1;
-  std::function<void()> run;
-  std::function<Fact()> steps;  ///< median times of its steps; empty for programs, which have none
+  std::unique_ptr<RunSubject> run;
 };
-
-/// Median time of every step, with what it computes.
-Fact StepsFacts(const std::string& name, const ExecutionPlan& plan, ExecutionInstance& instance) {
-  constexpr int kRuns = 21;
-  std::vector<Samples> samples(plan.steps.size());
-  for (int run = 0; run < kRuns; ++run) {
-    const std::vector<double> seconds = instance.RunTimed();
-    for (size_t i = 0; i < seconds.size(); ++i) samples[i].Add(seconds[i]);
-  }
-  std::vector<Fact> rows;
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    const ExecutionPlan::Step& step = plan.steps[i];
-    const ExecutionPlan::KernelEntry* kernel =
-        step.kernel < 0 ? nullptr : &plan.kernels[static_cast<size_t>(step.kernel)];
-    const char* of_host = step.kind == ExecutionPlan::Step::kConvertLayout ? "change layout" : "copy";
-    rows.push_back(Fact::Record(
-        "", "",
-        {Fact::Integer("step", "step", static_cast<int64_t>(i)), Fact::Seconds("p50_seconds", "p50", samples[i].p50()),
-         Fact::Seconds("estimated_seconds", "estimated",
-                       kernel == nullptr ? std::nullopt : std::optional(kernel->estimated_seconds)),
-         Fact::Text("toolchain", "toolchain", kernel == nullptr ? "host" : kernel->toolchain),
-         Fact::Text("operators", "operators", kernel == nullptr ? of_host : kernel->label)}));
-  }
-  Fact steps = Fact::Table("steps", "steps", std::move(rows))
-                   .Columns({{"step", "{step}"},
-                             {"p50", "{p50_seconds}"},
-                             {"estimated", "[{estimated_seconds}]"},
-                             {"toolchain", "{toolchain}"},
-                             {"operators", "{operators:100}"}});
-  return Fact::Record("", "", {Fact::Text("name", "executable", name), std::move(steps)}).Says("{name}");
-}
-
-Subject PlanOf(const std::string& name, const std::filesystem::path& file) {
-  const Executable executable = Executable::Load(file);
-  const auto instance = std::make_shared<ExecutionInstance>(executable);
-  uint64_t seed = 1;
-  const std::vector<PortInfo> ports = executable.inputs();
-  for (size_t i = 0; i < ports.size(); ++i) {
-    const Tensor tensor = Tensor::Empty(ports[i].shape, ports[i].dtype);
-    FillRandom(tensor, seed++);
-    instance->SetInput(i, tensor);
-  }
-  return {name, executable.plan().num_threads, [instance] { instance->Run(); },
-          [=] { return StepsFacts(name, executable.plan(), *instance); }};
-}
-
-/// Shapes and sizes at which programs run.
-struct RunSizes {
-  std::map<std::string, Shape> shapes;  ///< by input
-  std::map<std::string, Shape> dims;    ///< by dimension: one size each
-
-  bool empty() const { return shapes.empty() && dims.empty(); }
-};
-
-/// The shape of parameter `index` of a program. Throws kInput where a size of it is not given.
-Shape ShapeOf(const vm::Executable& program, size_t index, const Var& param, const RunSizes& sizes,
-              const std::string& file) {
-  const TensorTypeNode* type = AsTensorType(param->type_annotation());
-  if (type == nullptr) {
-    throw Error(ErrorCategory::kInput, fmt::format("input '{}' is no tensor", param->name()), file,
-                "only programs of tensors are timed");
-  }
-  const auto given = sizes.shapes.find(param->name());
-  if (given != sizes.shapes.end() && std::ranges::none_of(given->second, [](int64_t size) { return size < 0; })) {
-    return given->second;
-  }
-  const NamedDimensions dimensions = program.Dimensions("main");
-  Shape shape;
-  for (const Dim& dim : type->shape()) {
-    if (!dim.is_any()) {
-      shape.push_back(dim.size());
-      continue;
-    }
-    const std::string name = dimensions.NameOf(index, shape.size());
-    const auto size = sizes.dims.find(name);
-    if (size == sizes.dims.end()) {
-      throw Error(ErrorCategory::kInput,
-                  fmt::format("input '{}' is of dynamic shape, {}", param->name(), ToString(param->type_annotation())),
-                  file, fmt::format("say at which size to run: --dim {}=<size>", name));
-    }
-    shape.push_back(size->second.front());
-  }
-  return shape;
-}
-
-/// Random tensors for @main of a program.
-std::vector<Value> InputsOf(const vm::Executable& program, const RunSizes& sizes, const std::string& file) {
-  std::vector<Value> inputs;
-  const std::vector<Var> params = program.Parameters("main");
-  for (size_t i = 0; i < params.size(); ++i) {
-    const Shape shape = ShapeOf(program, i, params[i], sizes, file);
-    const Tensor tensor = Tensor::Empty(shape, AsTensorType(params[i]->type_annotation())->dtype());
-    FillRandom(tensor, i + 1);
-    inputs.emplace_back(tensor);
-  }
-  return inputs;
-}
-
-Subject ProgramOf(const std::string& name, const std::filesystem::path& file, const RunSizes& sizes) {
-  const vm::Executable executable = vm::Executable::Load(file);
-  const auto machine = std::make_shared<vm::Machine>(executable);
-  return {name, executable.num_threads(),
-          [machine, inputs = InputsOf(executable, sizes, file.string())] { machine->Invoke("main", inputs); }, nullptr};
-}
 
 struct Contender {
   std::string name;
@@ -174,6 +72,11 @@ std::vector<Contender> CompileAlone(const Arguments& arguments, int num_threads,
   return contenders;
 }
 
+Fact StepsRow(const Profile& profile) {
+  return Fact::Record("", "", {Fact::Text("name", "executable", profile.executable), StepsFact(profile)})
+      .Says("{name}");
+}
+
 Fact TimesRow(const std::string& name, int num_threads, const Samples& samples, double first) {
   return Fact::Record(
       "", "",
@@ -187,37 +90,40 @@ Fact TimesRow(const std::string& name, int num_threads, const Samples& samples, 
 
 /// The executables of the command line, and the model for each toolchain alone if that is wanted.
 std::vector<Subject> SubjectsOf(const Arguments& arguments) {
-  const CompileOptions options = OptionsFrom(arguments.settings);
-  const RunSizes sizes{options.shapes, options.dims};
-  for (const auto& [name, range] : sizes.dims) {
-    if (range.front() == range.back()) continue;
-    throw Error(ErrorCategory::kInput, fmt::format("dimension '{}' has a range; a run has one size", name), "--dim");
-  }
+  const RunInputs inputs = SizesFrom(arguments.settings);
   std::vector<Subject> subjects;
   bool has_program = false;
   for (const std::string& file : arguments.executables) {
-    const bool is_program = vm::Executable::IsBytecode(file);
-    has_program = has_program || is_program;
-    subjects.push_back(is_program ? ProgramOf(file, file, sizes) : PlanOf(file, file));
+    has_program = has_program || vm::Executable::IsBytecode(file);
+    subjects.push_back({file, LoadSubject(file, inputs)});
   }
-  if (!sizes.empty() && !has_program && arguments.model.empty()) {
+  if (!arguments.settings.empty() && !has_program && arguments.model.empty()) {
     throw Error(ErrorCategory::kInput, "no executable has inputs of dynamic shapes, and there is no model",
                 "--shape, --dim");
   }
   if (arguments.model.empty()) return subjects;
   const TemporaryFolder folder;
-  for (const Contender& contender : CompileAlone(arguments, subjects.front().num_threads, folder)) {
-    subjects.push_back(PlanOf(contender.name, contender.file));
+  for (const Contender& contender : CompileAlone(arguments, subjects.front().run->num_threads(), folder)) {
+    subjects.push_back({contender.name, LoadSubject(contender.file, {})});
   }
   return subjects;
 }
 
+/// Profiles of all subjects, as far as --steps and --trace show them.
+std::vector<Profile> ProfilesOf(const std::vector<Subject>& subjects) {
+  std::vector<Profile> profiles;
+  for (const Subject& subject : subjects) {
+    profiles.push_back(
+        ProfileSubject(*subject.run, {.seconds = 1, .counts = false, .evicts = false, .finds_roof = false}));
+    profiles.back().executable = subject.name;
+  }
+  return profiles;
+}
+
 void RunDecoders(const Arguments& arguments) {
-  const bool has_sizes =
-      !OptionsFrom(arguments.settings).shapes.empty() || !OptionsFrom(arguments.settings).dims.empty();
-  if (has_sizes || !arguments.model.empty() || arguments.steps) {
+  if (!arguments.settings.empty() || !arguments.model.empty() || arguments.steps || !arguments.trace.empty()) {
     throw Error(ErrorCategory::kInput, "--decode times executables whose sizes the prompt decides", "",
-                "leave out --model, --steps, --shape and --dim");
+                "leave out --model, --steps, --trace, --shape and --dim");
   }
   DecodeArguments of{arguments.executables, arguments.decode};
   if (arguments.prompt) of.prompt = *arguments.prompt;
@@ -227,14 +133,10 @@ void RunDecoders(const Arguments& arguments) {
 void Run(const Arguments& arguments) {
   if (arguments.decode > 0) return RunDecoders(arguments);
   if (arguments.prompt) throw Error(ErrorCategory::kInput, "only decoders have a prompt", "--prompt", "give --decode");
+  if (!arguments.trace.empty()) CheckCanWrite(arguments.trace);
   const std::vector<Subject> subjects = SubjectsOf(arguments);
   std::vector<std::function<void()>> runs;
-  for (const Subject& subject : subjects) {
-    if (arguments.steps && !subject.steps) {
-      throw Error(ErrorCategory::kInput, "a program has no fixed steps to time", subject.name, "leave out --steps");
-    }
-    runs.push_back(subject.run);
-  }
+  for (const Subject& subject : subjects) runs.emplace_back([run = subject.run.get()] { run->Run(); });
   TimeInterleaved(runs, 3);
   double round = 0;
   for (const Samples& sample : TimeInterleaved(runs, 3)) round += sample.p50();
@@ -243,10 +145,8 @@ void Run(const Arguments& arguments) {
   const int rounds = std::clamp(static_cast<int>(ParseDuration(arguments.seconds) / round_seconds), 11, 100'000);
   const std::vector<Samples> samples = TimeInterleaved(runs, rounds, settle);
   std::vector<Fact> rows;
-  std::vector<Fact> steps;
   for (size_t i = 0; i < samples.size(); ++i) {
-    rows.push_back(TimesRow(subjects[i].name, subjects[i].num_threads, samples[i], samples[0].p50()));
-    if (arguments.steps) steps.push_back(subjects[i].steps());
+    rows.push_back(TimesRow(subjects[i].name, subjects[i].run->num_threads(), samples[i], samples[0].p50()));
   }
   std::vector<Fact> facts{
       Fact::Line("", {Fact::Count("rounds", "rounds", rounds)}).Says("{rounds} rounds, interleaved, inputs resident"),
@@ -258,7 +158,11 @@ void Run(const Arguments& arguments) {
                     {"min", "{min_seconds}"},
                     {"runs/s", "{per_second}"},
                     {"to first", "{to_first}"}})};
-  if (arguments.steps) facts.push_back(Fact::Table("steps", "", std::move(steps)));
+  if (arguments.steps || !arguments.trace.empty()) {
+    const std::vector<Profile> profiles = ProfilesOf(subjects);
+    if (!arguments.trace.empty()) WriteWhole(arguments.trace, ChromeTrace(profiles));
+    if (arguments.steps) facts.push_back(TableOf("steps", "", profiles, StepsRow));
+  }
   PrintReport(Fact::Report(1, std::move(facts)), arguments.json);
 }
 
@@ -281,6 +185,8 @@ void AddBenchmarkCommand(CLI::App& app) {
   command->add_option("--prompt", arguments->prompt, "With --decode: tokens of the prompt (default: 128)")
       ->check(CLI::PositiveNumber);
   command->add_flag("--steps", arguments->steps, "Also print the time of every step");
+  command->add_option("--trace", arguments->trace,
+                      "Also write a run of each as a Chrome trace (.json), for ui.perfetto.dev or chrome://tracing");
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->callback([arguments] { Run(*arguments); });
 }

@@ -19,6 +19,7 @@ void AddPackCommand(CLI::App& app);
 void AddMeasureCommand(CLI::App& app);
 void AddRunCommand(CLI::App& app);
 void AddBenchmarkCommand(CLI::App& app);
+void AddProfileCommand(CLI::App& app);
 void AddTargetsCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
 void AddImportCommand(CLI::App& app);

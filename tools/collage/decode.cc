@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -13,6 +12,7 @@
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "cost/measure/timing.h"
+#include "profile/process_memory.h"
 #include "runtime/dispatch.h"
 
 namespace collage::cli {
@@ -182,16 +182,6 @@ class Decoder {
   int64_t seen_ = 0;
   int64_t next_ = 0;
 };
-
-/// Bytes of memory that this process had at most; nothing where the system does not say.
-std::optional<int64_t> PeakBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    int64_t kilobytes = 0;
-    if (std::sscanf(line.c_str(), "VmHWM: %ld kB", &kilobytes) == 1) return kilobytes * 1024;
-  }
-  return std::nullopt;
-}
 
 Fact RowOf(const Decoder& decoder, const DecodeArguments& arguments, const Samples& prompt, const Samples& token,
            double first) {

@@ -12,11 +12,10 @@
 #include "collage/runtime/layout.h"
 #include "collage/vm/vm.h"
 #include "command.h"
-#include "ir/text_names.h"
 #include "report/json.h"
-#include "report/units.h"
 #include "runtime/library_calls.h"
 #include "runtime/native_loader.h"
+#include "viewers/dot.h"
 
 namespace collage::cli {
 namespace {
@@ -186,149 +185,12 @@ Fact ExecutableFacts(const Arguments& arguments) {
                           TableOf("calls", "", calls, CallRow)});
 }
 
-constexpr size_t kMostLines = 8;   // of operators in a box; its tooltip has all
-constexpr size_t kNumColors = 12;  // of Graphviz's scheme set312
-
-/// `a+b+c` on lines of their own, the last of many left out.
-std::string OperatorLines(const std::string& label) {
-  std::string lines;
-  size_t num_lines = 0, begin = 0;
-  while (begin < label.size()) {
-    const size_t end = std::min(label.find('+', begin), label.size());
-    if (++num_lines <= kMostLines) lines += "\n" + label.substr(begin, end - begin);
-    begin = end + 1;
-  }
-  if (num_lines > kMostLines) lines += fmt::format("\nand {} more", num_lines - kMostLines);
-  return lines;
-}
-
-/// A graph in Graphviz's language, of one or more plans.
-class Drawing {
- public:
-  Drawing() : text_("digraph executable {\n  node [fontname=\"sans-serif\", colorscheme=set312];\n") {
-    text_ += "  edge [fontname=\"sans-serif\", fontsize=10];\n";
-  }
-
-  void AddFrame(const std::string& name, const ExecutionPlan& plan) {
-    text_ += fmt::format("  subgraph cluster_{} {{\n  label={};\n", num_plans_, QuotedText(name));
-    Add(plan);
-    text_ += "  }\n";
-  }
-
-  void Add(const ExecutionPlan& plan) {
-    std::map<int, std::string> node_of;  // by value: what computes it
-    for (size_t i = 0; i < plan.inputs.size(); ++i) {
-      AddPort(plan, plan.inputs[i], Name("input", i));
-      node_of[Root(plan, plan.inputs[i].value)] = Name("input", i);
-    }
-    double all_seconds = 0;
-    for (const ExecutionPlan::Step& step : plan.steps) {
-      if (step.kind == ExecutionPlan::Step::kKernel) all_seconds += KernelOf(plan, step).estimated_seconds;
-    }
-    for (size_t i = 0; i < plan.steps.size(); ++i) {
-      const ExecutionPlan::Step& step = plan.steps[i];
-      const std::string name = Name("step", i);
-      text_ += fmt::format("  {} [{}];\n", name, Attributes(plan, step, all_seconds));
-      for (const int input : step.inputs) AddEdge(plan, input, name, node_of);
-      for (const int output : step.outputs) node_of[Root(plan, output)] = name;
-    }
-    for (size_t i = 0; i < plan.outputs.size(); ++i) {
-      AddPort(plan, plan.outputs[i], Name("output", i));
-      AddEdge(plan, plan.outputs[i].value, Name("output", i), node_of);
-    }
-    ++num_plans_;
-  }
-
-  /// A kernel whose tensors' shapes a run knows: a box of its own.
-  void Add(const vm::DynamicKernel& kernel) {
-    std::string label = kernel.name + ", " + kernel.toolchain;
-    for (const Type& param : kernel.params) label += "\n" + ToString(param);
-    text_ += fmt::format("  dynamic_{} [shape=box, label={}];\n", num_dynamic_++, QuotedText(label));
-  }
-
-  std::string Finish() && { return std::move(text_) + "}\n"; }
-
- private:
-  std::string Name(const char* kind, size_t index) const { return fmt::format("{}_{}_{}", kind, num_plans_, index); }
-
-  static const ExecutionPlan::KernelEntry& KernelOf(const ExecutionPlan& plan, const ExecutionPlan::Step& step) {
-    return plan.kernels[static_cast<size_t>(step.kernel)];
-  }
-
-  static const ExecutionPlan::Value& ValueOf(const ExecutionPlan& plan, int value) {
-    return plan.values[static_cast<size_t>(value)];
-  }
-
-  static int Root(const ExecutionPlan& plan, int value) {
-    const int root = ValueOf(plan, value).alias_of;
-    return root >= 0 ? root : value;
-  }
-
-  static std::string TypeOf(const ExecutionPlan::Value& value) {
-    std::string type = fmt::format("{} {}", value.dtype.ToString(), ToString(value.shape));
-    if (value.layout != Layout::kPlain) type += fmt::format("\n{}", ToString(value.layout));
-    return type;
-  }
-
-  void AddPort(const ExecutionPlan& plan, const ExecutionPlan::Port& port, const std::string& name) {
-    text_ += fmt::format("  {} [label={}];\n", name, QuotedText(port.name + "\n" + TypeOf(ValueOf(plan, port.value))));
-  }
-
-  /// An arrow to `to` from what computes `value`; none for constants.
-  void AddEdge(const ExecutionPlan& plan, int value, const std::string& to, const std::map<int, std::string>& node_of) {
-    const auto from = node_of.find(Root(plan, value));
-    if (from == node_of.end()) return;
-    text_ += fmt::format("  {} -> {} [label={}];\n", from->second, to, QuotedText(TypeOf(ValueOf(plan, value))));
-  }
-
-  std::string Attributes(const ExecutionPlan& plan, const ExecutionPlan::Step& step, double all_seconds) {
-    if (step.kind == ExecutionPlan::Step::kConvertLayout) return "shape=cds, label=\"change layout\"";
-    if (step.kind == ExecutionPlan::Step::kCopy) return "shape=cds, label=\"copy\"";
-    const ExecutionPlan::KernelEntry& kernel = KernelOf(plan, step);
-    std::string label = fmt::format("{}: {}", step.kernel, kernel.toolchain);
-    if (all_seconds > 0) {
-      label += fmt::format("\n{}, {:.0f} %", FormatSeconds(kernel.estimated_seconds),
-                           100 * kernel.estimated_seconds / all_seconds);
-    }
-    const std::string tooltip = kernel.label + fmt::format("\n{}", fmt::join(kernel.nodes, " "));
-    return fmt::format("shape=box, style=filled, fillcolor={}, label={}, tooltip={}", ColorOf(kernel.toolchain),
-                       QuotedText(label + OperatorLines(kernel.label)), QuotedText(tooltip));
-  }
-
-  /// From 1 on, in the order in which toolchains come.
-  size_t ColorOf(const std::string& toolchain) {
-    return colors_.try_emplace(toolchain, colors_.size() % kNumColors + 1).first->second;
-  }
-
-  std::string text_;
-  std::map<std::string, size_t> colors_;
-  size_t num_plans_ = 0, num_dynamic_ = 0;
-};
-
-/// Draws partitions with toolchain, operators, seconds and share of all seconds, copies, changes of layout, and the
-/// tensors between them, in Graphviz's language (RFC 0.81, Appendix G). Partitions of one toolchain have one colour.
-/// Seconds are those that the search knew; without any, none are drawn.
-std::string DrawExecutable(const ExecutionPlan& plan) {
-  Drawing drawing;
-  drawing.Add(plan);
-  return std::move(drawing).Finish();
-}
-
-/// Draws each kernel of a program with control flow in a frame of its own, those of dynamic shapes as boxes.
-std::string DrawProgram(const vm::Program& program) {
-  Drawing drawing;
-  for (const vm::KernelFunction& kernel : program.kernels) drawing.AddFrame(kernel.name, kernel.executable.plan());
-  for (const vm::DynamicKernel& kernel : program.dynamic_kernels) drawing.Add(kernel);
-  return std::move(drawing).Finish();
-}
-
 void Run(const Arguments& arguments) {
   const std::string& file = arguments.executable;
   const bool is_program = vm::Executable::IsBytecode(file);
   if (arguments.verify) is_program ? vm::Executable::Load(file).CheckConstants() : Executable::Verify(file);
   if (arguments.dot) {
-    fmt::print("{}", is_program ? DrawProgram(vm::Executable::Load(file).program())
-                                : DrawExecutable(Executable::Load(file).plan()));
+    fmt::print("{}", DotOf(ViewedModel(file)));
   } else {
     PrintReport(is_program ? ProgramFacts(file) : ExecutableFacts(arguments), arguments.json);
   }

@@ -21,6 +21,7 @@ constexpr const char* kFooter = R"(Examples:
   collage compile detector.onnx -o d.clg --shape x=1x3x640x640 --threads 1 --budget 10m
   collage run model.clg --inputs in.npz --outputs out.npz
   collage benchmark model.clg --model model.onnx            beside every toolchain alone, run in turns
+  collage profile model.clg                                 the time of every partition, and the machine's limits
   collage targets                                           which toolchains are available, and why not
 
 Exit codes: 0 success · 1 ran, but the answer is no (a comparison failed) · 2 wrong input · 3 unsupported
@@ -68,6 +69,7 @@ int main(int argc, char** argv) {
   collage::cli::AddSettingsCommand(app);
   collage::cli::AddRunCommand(app);
   collage::cli::AddBenchmarkCommand(app);
+  collage::cli::AddProfileCommand(app);
   collage::cli::AddInfoCommand(app);
   collage::cli::AddTargetsCommand(app);
   collage::cli::AddImportCommand(app);

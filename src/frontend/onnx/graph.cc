@@ -1,11 +1,8 @@
 // graph.cc: reads the protobuf file and converts its nodes in order.
 #include "frontend/onnx/graph.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
 #include <limits>
@@ -14,6 +11,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/strings.h"
 #include "collage/support/error.h"
+#include "frontend/onnx/model_file.h"
 #include "frontend/onnx/narrow_types.h"
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/old_forms.h"
@@ -53,20 +51,7 @@ IRModule OnnxGraph::Import() {
 }
 
 void OnnxGraph::Parse() {
-  const std::shared_ptr<MappedFile> file = MappedFile::Open(path_);
-  if (file->bytes().size() > std::numeric_limits<int>::max()) {
-    throw Error(ErrorCategory::kUnsupported, "the file is larger than 2 GB", path_.string(),
-                "store the weights as external data");
-  }
-  google::protobuf::io::ArrayInputStream array(file->bytes().data(), static_cast<int>(file->bytes().size()));
-  google::protobuf::io::CodedInputStream stream(&array);
-  stream.SetTotalBytesLimit(std::numeric_limits<int>::max());
-  google::protobuf::SetLogHandler(nullptr);
-  const bool parsed = model_.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
-  if (!parsed || !model_.has_graph() || model_.graph().node_size() == 0) {
-    throw Error(ErrorCategory::kInput, "not an ONNX model: the file is damaged, truncated or of another kind",
-                path_.string());
-  }
+  ReadModelFile(path_, model_);
   for (const auto& import : model_.opset_import()) {
     if (import.domain().empty() || import.domain() == "ai.onnx") opset_ = import.version();
   }

@@ -1,0 +1,32 @@
+// model_file.cc: ONNX models as files.
+#include "frontend/onnx/model_file.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <limits>
+#include <memory>
+
+#include "collage/support/error.h"
+#include "support/file.h"
+
+namespace collage {
+
+void ReadModelFile(const std::filesystem::path& path, onnx::ModelProto& model) {
+  const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
+  if (file->bytes().size() > std::numeric_limits<int>::max()) {
+    throw Error(ErrorCategory::kUnsupported, "the file is larger than 2 GB", path.string(),
+                "store the weights as external data");
+  }
+  google::protobuf::io::ArrayInputStream array(file->bytes().data(), static_cast<int>(file->bytes().size()));
+  google::protobuf::io::CodedInputStream stream(&array);
+  stream.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  google::protobuf::SetLogHandler(nullptr);
+  const bool parsed = model.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+  if (!parsed || !model.has_graph() || model.graph().node_size() == 0) {
+    throw Error(ErrorCategory::kInput, "not an ONNX model: the file is damaged, truncated or of another kind",
+                path.string());
+  }
+}
+
+}  // namespace collage

@@ -1,0 +1,54 @@
+#include "profile/counters.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+
+namespace collage {
+namespace {
+
+TEST(CountersTest, ReasonsNameWhatMayBeDone) {
+  EXPECT_EQ(WhyNoCounter(EACCES, "3"),
+            "not permitted: kernel.perf_event_paranoid is 3; `sysctl kernel.perf_event_paranoid=2`, CAP_PERFMON or the "
+            "container's seccomp profile allows it");
+  EXPECT_THAT(WhyNoCounter(EPERM, ""), testing::StartsWith("not permitted; `sysctl"));
+  EXPECT_EQ(WhyNoCounter(ENOENT, "2"), "the processor, or the virtual machine, has no such counter");
+  EXPECT_EQ(WhyNoCounter(ENOSYS, ""), "this system has no perf_event_open");
+  EXPECT_THAT(WhyNoCounter(EINVAL, "2"), testing::HasSubstr("Invalid argument"));
+}
+
+TEST(CountersTest, EachIsCountedOrSaysWhyNot) {
+  const Counters counters;
+  std::vector<std::string> names;
+  for (const Counters::Row& row : counters.rows()) names.push_back(row.name);
+  EXPECT_THAT(names, testing::ElementsAre("cycles", "instructions", "cache_misses", "branch_misses", "page_faults",
+                                          "context_switches"));
+  std::vector<double> before(names.size()), after(names.size());
+  counters.Read(before);
+  // Each page that is touched for the first time is a fault.
+  constexpr size_t kPages = 300, kPage = 4096;
+  auto* memory = static_cast<volatile char*>(
+      mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(memory, MAP_FAILED);
+  madvise(const_cast<char*>(memory), kPages * kPage, MADV_NOHUGEPAGE);
+  for (size_t page = 0; page < kPages; ++page) memory[page * kPage] = 1;
+  counters.Read(after);
+  munmap(const_cast<char*>(memory), kPages * kPage);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool is_available = counters.rows()[i].reason.empty();
+    if (names[i] == "page_faults") {
+      EXPECT_GE(after[i] - before[i], kPages);
+    }
+    if (names[i] == "cycles" || names[i] == "instructions") {
+      EXPECT_EQ(after[i] > before[i], is_available) << names[i] << ": " << counters.rows()[i].reason;
+    }
+    if (!is_available) {
+      EXPECT_EQ(after[i], 0) << names[i];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace collage
