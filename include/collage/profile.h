@@ -65,7 +65,7 @@ struct CounterProfile {
 
 /// A value, or a kernel's workspace, in an arena.
 struct ArenaValue {
-  std::optional<int64_t> value;  ///< its number in the plan; nothing: a workspace
+  std::optional<int64_t> value;  ///< its number in the plan; nothing: a workspace, or a value of a program
   int64_t offset = 0;
   int64_t bytes = 0;
   int64_t first_step = 0;  ///< step of the plan

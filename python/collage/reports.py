@@ -442,6 +442,7 @@ class ProfileReport(TypedDict):
     timed_seconds: RunSeconds
     overhead: float
     between_steps_seconds: float
+    estimated_seconds: float | None
     roof: RoofReport | None
     memory: MemoryReport
     arenas: list[ArenaReport]

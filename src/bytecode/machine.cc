@@ -110,6 +110,7 @@ struct Machine::State {
   std::vector<SeenArguments> seen_arguments;
   size_t next_seen = 0;              // the entry to replace next
   std::shared_ptr<std::byte> arena;  // of replays
+  const Replay* latest = nullptr;    // that of the latest call; null: it was interpreted
   size_t arena_bytes = 0;
   std::vector<Frame> stack;
   RunOptions options;
@@ -164,8 +165,10 @@ std::optional<Value> Machine::State::RunReplay(SeenArguments& seen, const std::v
     arena_bytes = arena == nullptr ? 0 : seen.replay->arena_bytes();
     if (arena == nullptr) throw std::bad_alloc();
   }
+  latest = seen.replay.get();
   std::optional<Value> value = seen.replay->Run(args, arena.get(), pool, options.destinations, options.observer);
   if (value) return value;
+  latest = nullptr;
   seen.replay = nullptr;
   seen.has_none = true;
   return std::nullopt;
@@ -173,6 +176,7 @@ std::optional<Value> Machine::State::RunReplay(SeenArguments& seen, const std::v
 
 Value Machine::State::Invoke(std::string_view name, std::vector<Value> args, const RunOptions& run_options) {
   options = run_options;
+  latest = nullptr;
   draws = options.random_seed ? RandomDraws(*options.random_seed) : RandomDraws();
   const int index = IndexOf(name);
   const auto fit = [&](const SeenArguments& seen) { return seen.Fit(index, args); };
@@ -412,6 +416,10 @@ RunStep Machine::State::AtOf(const Instruction& dynamic_kernel) {
 Machine::Machine(Executable executable) : state_(std::make_unique<State>(std::move(executable))) {}
 Machine::~Machine() = default;
 Machine::Machine(Machine&&) noexcept = default;
+
+std::vector<ArenaPlace> Machine::Arena() const {
+  return state_->latest == nullptr ? std::vector<ArenaPlace>() : state_->latest->arena();
+}
 
 Value Machine::Invoke(std::string_view name, std::vector<Value> args, const RunOptions& options) {
   return state_->Invoke(name, std::move(args), options);

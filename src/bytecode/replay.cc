@@ -345,7 +345,10 @@ class ReplayPlanner {
     }
     const ArenaPlan plan = PlanArena(ranges);
     for (size_t i = 0; i < in_arena.size(); ++i) {
+      const Root& root = made_.roots_[in_arena[i]];
       made_.roots_[in_arena[i]].index = static_cast<size_t>(plan.offsets[i]);
+      made_.arena_.push_back(
+          {plan.offsets[i], ranges[i].bytes, ranges[i].first_use, ranges[i].last_use, root.shape, root.dtype});
     }
     made_.arena_bytes_ = plan.total_bytes;
   }

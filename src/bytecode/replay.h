@@ -21,6 +21,7 @@
 #include "bytecode/kernel_instances.h"
 #include "bytecode/tensor_pool.h"
 #include "collage/ir/value.h"
+#include "collage/vm/vm.h"
 
 namespace collage::vm {
 
@@ -41,6 +42,9 @@ class Replay {
 
   /// Bytes of the arena that `Run` works in.
   size_t arena_bytes() const { return arena_bytes_; }
+
+  /// The values in the arena, by the steps in which they live.
+  const std::vector<ArenaPlace>& arena() const { return arena_; }
 
   /// Runs it on arguments of the planned types. A result is written to that of `destinations`, which may be fewer, if
   /// it has the bytes that are needed and none that an argument has, unless a plan writes it in that one's place;
@@ -100,6 +104,7 @@ class Replay {
   std::vector<Step> steps_;
   Planned result_;
   size_t arena_bytes_ = 0;
+  std::vector<ArenaPlace> arena_;
   uint64_t num_instructions_ = 0;
   std::vector<void*> sources_, targets_;
 };

@@ -58,6 +58,19 @@ class Gathering {
 
 }  // namespace
 
+ArenaMap ArenaOf(const std::vector<vm::ArenaPlace>& places) {
+  ArenaMap arena{"@main", std::string(ToString(Memory::kHost)), 0, 0, {}};
+  int64_t steps = 0;
+  for (const vm::ArenaPlace& place : places) {
+    arena.values.push_back({std::nullopt, place.offset, place.bytes, place.first_step, place.last_step,
+                            place.dtype.ToString() + ToString(place.shape)});
+    arena.bytes = std::max(arena.bytes, place.offset + place.bytes);
+    steps = std::max<int64_t>(steps, place.last_step + 1);
+  }
+  arena.used_bytes = std::ranges::max(UsedBytes(arena, static_cast<size_t>(steps)));
+  return arena;
+}
+
 std::vector<int64_t> UsedBytes(const ArenaMap& arena, size_t num_steps) {
   std::vector<int64_t> used(num_steps);
   for (const ArenaValue& value : arena.values) {

@@ -203,6 +203,7 @@ class Profiler {
     std::map<const void*, size_t> by_place;
     for (const Tensor& constant : constants) by_place[constant.raw()] = constant.size_bytes();
     for (const auto& [place, bytes] : by_place) profile_.memory.weight_bytes += static_cast<int64_t>(bytes);
+    for (ArenaMap& arena : subject_.other_arenas()) profile_.arenas.push_back(std::move(arena));
     profile_.memory.code_bytes = subject_.code_bytes();
     profile_.memory.peak_bytes = PeakBytes();
     profile_.memory.resident_bytes = ResidentBytes();

@@ -9,6 +9,7 @@
 
 #include "bytecode/bytecode.h"
 #include "collage/support/error.h"
+#include "profile/arena_map.h"
 #include "runtime/random_inputs.h"
 
 namespace collage {
@@ -134,6 +135,11 @@ class ProgramSubject : public RunSubject {
   int num_threads() const override { return executable_.num_threads(); }
 
   std::vector<NamedPlan> plans() const override { return PlansOf(Code()); }
+  std::vector<ArenaMap> other_arenas() const override {
+    const std::vector<vm::ArenaPlace> places = machine_.Arena();
+    if (places.empty()) return {};
+    return {ArenaOf(places)};
+  }
   int64_t code_bytes() const override {
     int64_t bytes = 0;
     for (const vm::KernelFunction& kernel : Code().kernels) bytes += CodeBytes(kernel.executable);

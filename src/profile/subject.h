@@ -24,6 +24,8 @@ class RunSubject {
   virtual void Run(RunObserver& observer) = 0;
   virtual int num_threads() const = 0;
   virtual std::vector<NamedPlan> plans() const = 0;
+  /// Working memory outside of plans, as the latest run had it.
+  virtual std::vector<ArenaMap> other_arenas() const { return {}; }
   /// Bytes of the code of all kernels, equal pieces once.
   virtual int64_t code_bytes() const = 0;
   /// Constants outside of plans.

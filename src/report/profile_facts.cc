@@ -116,6 +116,16 @@ Fact SpanRow(const TimelineSpan& span) {
                        Fact::Seconds("end_seconds", "", span.end_seconds)});
 }
 
+/// The sum of all estimates; nothing if a kernel has none.
+std::optional<double> EstimateOf(const Profile& profile) {
+  double all = 0;
+  for (const StepProfile& step : profile.steps) {
+    if (step.partition && !step.estimated_seconds) return std::nullopt;
+    all += step.estimated_seconds.value_or(0);
+  }
+  return all > 0 ? std::optional(all) : std::nullopt;
+}
+
 Fact MemoryFact(const Profile& profile) {
   int64_t arena = 0;
   for (const ArenaMap& one : profile.arenas) arena += one.bytes;
@@ -198,8 +208,10 @@ Fact ProfileFacts(const Profile& profile, const StepOrder& order) {
       PercentilesFact("timed_seconds", "timed", profile.timed)
           .Says("p50 {p50} with every step timed, in turns with the others{?p10}{?p90}"),
       Fact::Line(" ", {Fact::Number("overhead", "", profile.overhead, Unit::kMoreShare),
-                       Fact::Seconds("between_steps_seconds", "", profile.between_steps)})
-          .Says("timing adds {overhead} · {between_steps_seconds} between steps"),
+                       Fact::Seconds("between_steps_seconds", "", profile.between_steps),
+                       Fact::Seconds("estimated_seconds", "", EstimateOf(profile))})
+          .Says("timing adds {overhead} · {between_steps_seconds} between steps[ · costs of the search add up to "
+                "{estimated_seconds}]"),
       RoofFact(profile.roof),
       MemoryFact(profile),
       TableOf("arenas", "arenas", profile.arenas, ArenaRow),

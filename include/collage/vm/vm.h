@@ -120,6 +120,16 @@ struct RunOptions {
   RunObserver* observer = nullptr;
 };
 
+/// A value in the working memory of a program: where it lies, and in which steps of a run, from the first to the last.
+struct ArenaPlace {
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  int first_step = 0;
+  int last_step = 0;
+  Shape shape;
+  DataType dtype;
+};
+
 /// Runs functions of an executable. Not thread-safe: holds the instances of its kernels, and for the latest types of
 /// arguments what does not depend on their elements.
 class Machine {
@@ -131,6 +141,10 @@ class Machine {
   /// Calls function `name`. Errors are those of `Interpret`. Shapes of operators whose types have `?` are found when
   /// they run, from the shapes at hand.
   Value Invoke(std::string_view name, std::vector<Value> args, const RunOptions& options = {});
+
+  /// The working memory of calls of the types that the latest call had, if they are planned: types that were seen
+  /// before, and a function of one straight line. Else empty.
+  std::vector<ArenaPlace> Arena() const;
 
  private:
   struct State;

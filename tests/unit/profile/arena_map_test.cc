@@ -40,6 +40,15 @@ TEST(ArenaMapTest, SaysWhatLiesWhereAndWhen) {
   EXPECT_EQ(arena.used_bytes, 320);
 }
 
+TEST(ArenaMapTest, AProgramHasMemoryOfItsOwn) {
+  const ArenaMap arena = ArenaOf({{0, 64, 0, 1, {4}, kFloat32}, {64, 128, 1, 2, {3, 8}, kFloat32}});
+  EXPECT_EQ(arena.plan, "@main");
+  EXPECT_EQ(arena.bytes, 192);
+  EXPECT_EQ(arena.used_bytes, 192);
+  ASSERT_EQ(arena.values.size(), 2u);
+  EXPECT_EQ(arena.values[1].type, "float32(3, 8)");
+}
+
 TEST(ArenaMapTest, APlanWithoutWorkingMemoryHasNone) {
   PlanWriter writer;
   writer.Add(writer.AddInput("x", {4}), writer.AddOutput("y", {4}), 1);

@@ -152,6 +152,14 @@ TEST_F(ProfileTest, ProgramsHaveStepsThatLoopsRepeat) {
       ErrorCategory::kInput, "input 'x' is of dynamic shape, Tensor[(?), float32]");
 }
 
+TEST_F(ProfileTest, AProgramOfOneStraightLineHasAnArena) {
+  const vm::Executable program =
+      vm::Compile(ParseModule("def @main(%x: Tensor[(?, 4), float32]) { add(exp(%x), tanh(exp(%x))) }", "line.relay"));
+  const Profile profile = ProfileProgram(program, {.shapes = {{"x", {8, 4}}}}, kQuick);
+  EXPECT_EQ(profile.steps.size(), 4u) << "operators that are evaluated";
+  EXPECT_EQ(profile.arenas.size(), 0u) << "which make their own results";
+}
+
 TEST_F(ProfileTest, AFileIsLoadedAndThatIsTimed) {
   ExpectError([] { ProfileFile("/no/such.clg", {}, kQuick); }, ErrorCategory::kInput, "such.clg");
 }

@@ -69,6 +69,7 @@ TEST(ProfileFactsTest, JsonHasNothingForWhatIsNotKnown) {
   without.roof.reset();
   EXPECT_TRUE(nlohmann::json::parse(RenderJson(ProfileFacts(without)))["roof"].is_null());
   EXPECT_TRUE(json["cold_seconds"].is_null());
+  EXPECT_TRUE(json["estimated_seconds"].is_null()) << "no partition has an estimate";
   EXPECT_TRUE(json["steps"][0]["flops"].is_null());
   EXPECT_TRUE(json["steps"][0]["roof_share"].is_null());
   EXPECT_EQ(json["steps"][1]["flops"], 150000);
