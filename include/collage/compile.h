@@ -35,6 +35,9 @@ class CompileProgress {
   virtual void Measuring(int64_t measured, int64_t from_database, const std::string& what) = 0;
   /// Within PackModels: partitions compiled so far; `what` compiled the last one.
   virtual void Compiling(int64_t /*compiled*/, const std::string& /*what*/) {}
+  /// An executable is in its place while the search goes on: its median time, and the share by which another cover may
+  /// be faster (Certificate::gap) where that is known.
+  virtual void Written(double /*seconds*/, std::optional<double> /*gap*/) {}
   /// Within the play-off: rounds done of all.
   virtual void PlayOff(int round, int rounds, const std::string& what) = 0;
   /// A warning that the user can act on; each text once.
@@ -123,13 +126,15 @@ struct CompileOptions {
   uint64_t evolution_seed = 64;
   /// Seconds that measuring candidates may take. Known costs are used however small it is; 0: nothing is measured.
   double budget_seconds = std::numeric_limits<double>::infinity();
+  /// The search ends once Certificate::gap is no more than this; empty: where differences are noise.
+  std::optional<double> until;
   /// At most this many measurements of candidates; empty = no limit.
   std::optional<int64_t> max_measurements;
   /// Limits of the search for schedules, the ways in which a toolchain may compile a partition: seconds, or measured
   /// trials (docs/costs.md, "Schedules"). Both 0: none is tried; the fastest known ones are used in any case.
   double tuning_seconds = 0;
   int64_t tuning_trials = 0;
-  /// Asked before each measurement: true ends measuring, as if the budget were spent.
+  /// Asked before each measurement and now and then later: true ends the search, and the best known cover is written.
   std::function<bool()> should_stop;
   /// How many of the best covers enter the play-off, beside the single-toolchain ones.
   int num_covers = 2;
@@ -157,6 +162,8 @@ struct CompileOptions {
   /// of the database only, and nothing is run here, neither candidates nor the executable (docs/many-machines.md).
   /// Empty: for this machine.
   std::string machine;
+  /// Seconds after which the best cover so far is first written: it is there after ten, and small models need none.
+  double first_checkpoint_seconds = 3;
   CompileProgress* progress = nullptr;
   /// Set by PackModels (collage/measuring_pack.h) for packs of candidates: these are compiled, nothing else.
   bool packs = false;

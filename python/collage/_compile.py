@@ -38,9 +38,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Progress:
     """Current work of the compiler.
 
-    ``phase`` is "import", "candidates", "search", "play-off" or, of programs, "check"; ``done`` counts measurements in
-    the search and rounds in the play-off, ``total`` the play-off's rounds (None if unknown); ``from_database``
-    counts known costs.
+    ``phase`` is "import", "candidates", "search", "checkpoint", "play-off" or, of programs, "check"; ``done`` counts
+    measurements in the search and rounds in the play-off, ``total`` the play-off's rounds (None if unknown);
+    ``from_database`` counts known costs. Once an executable is written while the search goes on, ``best_seconds`` is
+    its median, and ``gap`` the share by which a better mix may be faster, where that is known.
     """
 
     phase: str
@@ -48,6 +49,8 @@ class Progress:
     total: int | None = None
     from_database: int = 0
     what: str = ""
+    best_seconds: float | None = None
+    gap: float | None = None
 
 
 class _Teller:
@@ -63,6 +66,9 @@ class _Teller:
 
     def measuring(self, measured: int, from_database: int, what: str) -> None:
         self._tell(Progress(self._phase, measured, None, from_database, what))
+
+    def written(self, seconds: float, gap: float | None) -> None:
+        self._tell(Progress(self._phase, best_seconds=seconds, gap=gap))
 
     def play_off(self, round_: int, rounds: int, what: str) -> None:
         self._tell(Progress(self._phase, round_, rounds or None, 0, what))

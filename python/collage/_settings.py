@@ -105,6 +105,10 @@ class Settings(TypedDict, total=False):
     """Time for measuring candidates, all models together: 90s, 10m, 1h. 0 measures nothing and uses known costs. None:
     no limit."""
 
+    until: float | None
+    """Stop measuring once no mix of these candidates can be faster than the best one by more than this: 5%. None: until
+    no better mix can be told from the best one."""
+
     max_measurements: int | None
     """Measure at most this many candidates, all models together. 0 measures nothing and uses known costs. None: no
     limit."""

@@ -148,6 +148,8 @@ class SearchCounts(TypedDict):
     from_database: int
     failed: int
     below_bound: int
+    checkpoints: int
+    stopped: bool
     budget_spent: bool
 
 

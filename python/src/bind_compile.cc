@@ -30,6 +30,7 @@ class PythonProgress : public CompileProgress {
   void Measuring(int64_t measured, int64_t from_database, const std::string& what) override {
     Tell("measuring", measured, from_database, what);
   }
+  void Written(double seconds, std::optional<double> gap) override { Tell("written", seconds, gap); }
   void PlayOff(int round, int rounds, const std::string& what) override { Tell("play_off", round, rounds, what); }
   void Warn(const std::string& text) override { Tell("warn", text); }
 

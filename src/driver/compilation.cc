@@ -9,27 +9,32 @@
 
 namespace collage {
 
-CompileReport Compilation::Run(bool check_required) {
+CompileReport Compilation::Run(Purpose purpose) {
   {
     const Stopwatch stopwatch(report_.total_seconds);
+    const bool searches = options_.partition_for.empty() && options_.partitioning.empty();
+    if (purpose == Purpose::kModel && searches && options_.require.empty()) {
+      checkpoints_.Begin(options_.first_checkpoint_seconds);
+    }
     Prepare(/*runs_passes=*/true);
+    if (machine_) checkpoints_.End();  // nothing is run here
     leaves_out_unknown_ = machine_.has_value();
     builds_covers_ = true;
     std::vector<ContenderModule> contenders = FindContenders(/*must_cover=*/true);
     if (machine_ && report_.budget_spent) WarnOfUnknownCosts();
     PlayOffResult result;
     try {
-      result = Compare(contenders);
+      result = CompareUnlessStopped(contenders);
     } catch (const Error& error) {
       // A toolchain may decline, when it is to build, what nothing was left of the budget to try.
       if (error.category() != ErrorCategory::kUnsupported || !report_.budget_spent) throw;
       Warn("the measuring budget ran out: unmeasured candidates are ignored, native ones excepted");
       leaves_out_unknown_ = true;
       contenders = FindContenders(/*must_cover=*/true);
-      result = Compare(contenders);
+      result = CompareUnlessStopped(contenders);
     }
     ReportRanking(result, contenders);
-    if (check_required) CheckRequired(options_, report_, model_.string());
+    if (purpose == Purpose::kModel) CheckRequired(options_, report_, model_.string());
     Write(result, contenders[static_cast<size_t>(result.winner)]);
   }
   return std::move(report_);

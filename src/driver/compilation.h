@@ -17,6 +17,7 @@
 #include "cost/estimator/measuring_estimator.h"
 #include "driver/covers/candidates.h"
 #include "driver/covers/cover_portfolio.h"
+#include "driver/phases/checkpoints.h"
 #include "driver/phases/model_forms.h"
 #include "driver/play_off/play_off.h"
 #include "driver/toolchain_selection.h"
@@ -38,8 +39,14 @@ class Compilation {
   Compilation(const std::filesystem::path& model, const CompileOptions& options, const IRModule& given)
       : model_(model), options_(options), given_(given) {}
 
-  /// All phases. `check_required`: throws before anything is written unless required toolchains take part.
-  CompileReport Run(bool check_required);
+  /// The purposes of a compilation.
+  enum class Purpose : uint8_t {
+    kModel,  ///< the whole: required toolchains must take part, and the best so far is written while the search goes on
+    kRegion,  ///< a part of a program, which is written as a whole only
+  };
+
+  /// All phases.
+  CompileReport Run(Purpose purpose);
   /// The phases until covers are known.
   CompileReport Tune();
   /// Adds the candidates of all forms of the graph to `pack`, and finds no costs. For another machine, whose costs are
@@ -89,10 +96,22 @@ class Compilation {
 
   // evolve.cc: covers by their end-to-end time, with neighbours of libraries merged.
   void EvolveGraphLevel(CoverSearchState& search, FoundCovers& found);
-  double SecondsEndToEnd(const Partitioner& partitioner, const Cover& cover) const;
+  double SecondsEndToEnd(const Partitioner& partitioner, const Cover& cover);
+
+  // checkpoint.cc: executables that are written before the search has ended.
+  /// Whether the user wants no more than what is known.
+  bool IsStopped() const;
+  void Checkpoint(CoverSearchState& search, const FoundCovers& found, double search_seconds);
+  const NamedCover* BestSoFar(const CoverSearchState& search, const FoundCovers& found) const;
+  std::vector<ContenderModule> ContendersSoFar(const CoverSearchState& search, const FoundCovers& found);
+  bool MayReplaceWritten(const CoverSearchState& search, const NamedCover* best) const;
+  void WriteFaster(const std::vector<ContenderModule>& contenders, const Cover& best);
 
   // compare.cc: the play-off, and its results in the report and the database.
-  PlayOffResult Compare(const std::vector<ContenderModule>& contenders);
+  /// `timed_seconds`: for each stage of timing, about; empty: the usual time.
+  PlayOffResult Compare(const std::vector<ContenderModule>& contenders, std::optional<double> timed_seconds = {});
+  const std::shared_ptr<WholeModelCheck>& Reference();
+  PlayOffResult CompareUnlessStopped(std::vector<ContenderModule>& contenders);
   void ReportRanking(PlayOffResult& result, const std::vector<ContenderModule>& modules);
   void SetOptimalityLoss(int winner);
   void RecordCompilation(const Contender& winner);
@@ -121,6 +140,9 @@ class Compilation {
   const IRModule& given_;
   CompileReport report_;
   std::vector<std::vector<Tensor>> check_inputs_;  ///< in the order of the parameters
+  std::shared_ptr<WholeModelCheck> check_;         ///< made for the first play-off
+  double reference_seconds_ = 0;                   ///< to make it
+  Checkpoints checkpoints_;
   std::optional<ToolchainSelection> selection_;
   bool leaves_out_unknown_ = false;         ///< Partitioner::LeaveOutUnknown
   bool builds_covers_ = false;              ///< whether covers are built, after the search

@@ -35,10 +35,10 @@ struct Job {
   PackBuilder* pack = nullptr;  ///< gets the candidates, which is all
 
   bool writes() const { return !only_tunes && pack == nullptr; }
-  /// `compilation` as far as it is wanted. `check_required`: Compilation::Run.
-  CompileReport Do(Compilation& compilation, bool check_required) const {
+  /// `compilation` as far as it is wanted.
+  CompileReport Do(Compilation& compilation, Compilation::Purpose purpose) const {
     if (pack != nullptr) return compilation.Pack(*pack);
-    return only_tunes ? compilation.Tune() : compilation.Run(check_required);
+    return only_tunes ? compilation.Tune() : compilation.Run(purpose);
   }
 };
 
@@ -203,7 +203,7 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
                          const Job& job, const std::vector<OpenInput>& open_inputs) {
   const auto on_graph = [&](const IRModule& graph, const std::filesystem::path& called, const CompileOptions& own) {
     Compilation compilation(called, own, graph);
-    return job.Do(compilation, /*check_required=*/true);
+    return job.Do(compilation, Compilation::Purpose::kModel);
   };
   std::vector<std::string> notices;  // of a search, for when there is the first region to search
   const auto on_region = [&](const IRModule& graph, const std::filesystem::path& called, const CompileOptions& own) {
@@ -211,7 +211,7 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
       if (own.progress != nullptr) own.progress->Warn(notice);
     }
     Compilation compilation(called, own, graph);
-    return job.Do(compilation, /*check_required=*/false);
+    return job.Do(compilation, Compilation::Purpose::kRegion);
   };
   const IRModule graph = PrepareGraph(module, options.pass_context);
   const std::vector<NamedSizes> sizes = !options.tune_at.empty() ? CombineSizes(graph.main(), options.tune_at)

@@ -186,6 +186,7 @@ void RequireKernels(const CompileOptions& options, const CompileReport& report, 
 AnySizeContender ChooseOf(AnySizeContenders& found, const IRModule& source, const CompileOptions& options,
                           const DynamicShapesOptions& unknown, AnySizeOptions any_size) {
   any_size.budget_seconds = options.budget_seconds * (found.program.regions.empty() ? 1 : kAnySizeShare);
+  if (options.should_stop && options.should_stop()) any_size.budget_seconds = 0;
   any_size.why_refused = [&](const std::vector<EvaluatedOperator>& evaluated) {
     return found.symbolic.empty() ? "" : WhyRefused(evaluated, unknown);
   };

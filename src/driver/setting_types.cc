@@ -93,7 +93,13 @@ SettingType TypeOf(T Owner::*field, std::string values, std::string placeholder,
 }
 
 SettingValue ParseOneInteger(const std::vector<std::string>& texts) { return ParseInteger(texts.back()); }
-SettingValue ParseOneNumber(const std::vector<std::string>& texts) { return ParseNumber(texts.back()); }
+/// A number, or a percentage: "5%".
+SettingValue ParseOneShare(const std::vector<std::string>& texts) {
+  std::string text = texts.back();
+  if (!text.ends_with('%')) return ParseNumber(text);
+  text.pop_back();
+  return ParseNumber(text) / 100;
+}
 SettingValue ParseOneText(const std::vector<std::string>& texts) { return texts.back(); }
 SettingValue ParseAllTexts(const std::vector<std::string>& texts) { return texts; }
 
@@ -181,8 +187,8 @@ SettingType Count(std::optional<int64_t> CompileOptions::*field) {
 }
 
 SettingType Fraction(std::optional<double> CompileOptions::*field) {
-  SettingType type = TypeOf(field, "a number from 0 to 1", "FRACTION", "float");
-  type.parse = ParseOneNumber;
+  SettingType type = TypeOf(field, "a number from 0 to 1, or a percentage", "FRACTION", "float");
+  type.parse = ParseOneShare;
   type.set = [field, values = type.values](CompileOptions& options, const SettingValue& value) {
     const double number = NumberOf(value, values);
     CheckRange(number, 0.0, 1.0);

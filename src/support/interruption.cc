@@ -117,7 +117,21 @@ void EndGroups() {
 pid_t process_of_handler = 0;
 bool has_terminal = false;
 
+std::atomic<bool> ends_gently = false;
+std::atomic<bool> is_asked_to_end = false;
+
+/// Whether this signal only asks. Says so.
+bool OnlyAsks(int signal) {
+  if (!ends_gently || signal == SIGHUP || getpid() != process_of_handler || is_asked_to_end.exchange(true))
+    return false;
+  constexpr std::string_view kText = "\ncollage: ending with what is known so far; once more to end at once\n";
+  const std::string_view text = has_terminal ? kText : kText.substr(1);  // a line of progress may be open
+  if (write(STDERR_FILENO, text.data(), text.size()) < 0) has_terminal = false;
+  return true;
+}
+
 void CleanUpAndEnd(int signal) {
+  if (OnlyAsks(signal)) return;
   if (getpid() == process_of_handler) {
     EndGroups();
     RemoveNoted(-1);
@@ -185,9 +199,13 @@ void CleanUpWhenInterrupted() {
     if (before.sa_handler == SIG_IGN) continue;
     struct sigaction action {};
     action.sa_handler = CleanUpAndEnd;
+    action.sa_flags = SA_RESTART;
     sigfillset(&action.sa_mask);
     sigaction(signal, &action, nullptr);
   }
 }
+
+void EndGently() { ends_gently = true; }
+bool IsAskedToEnd() { return is_asked_to_end; }
 
 }  // namespace collage

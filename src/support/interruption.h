@@ -33,4 +33,10 @@ void ForgetWorkerGroup(pid_t process);
 /// they end this process. For commands: a library leaves signals to its host.
 void CleanUpWhenInterrupted();
 
+/// From now on the first SIGINT or SIGTERM does no more than say, on standard error, that the command ends as soon as
+/// it can; the next one ends it. After CleanUpWhenInterrupted.
+void EndGently();
+/// Whether there was a signal since EndGently.
+bool IsAskedToEnd();
+
 }  // namespace collage

@@ -6,7 +6,7 @@ import unittest
 from source import text
 
 # Callables, and places that a command or the Python package fills in.
-NO_SETTINGS = {"output", "estimate", "search_with", "should_stop", "runner_python", "progress", "packs"}
+NO_SETTINGS = {"output", "estimate", "search_with", "should_stop", "first_checkpoint_seconds", "runner_python", "progress", "packs"}
 
 
 class SettingsTable(unittest.TestCase):

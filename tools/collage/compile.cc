@@ -10,6 +10,7 @@
 #include "console_progress.h"
 #include "report/compile_facts.h"
 #include "report/json.h"
+#include "support/interruption.h"
 
 namespace collage::cli {
 namespace {
@@ -37,6 +38,8 @@ void Run(const Arguments& arguments) {
   {
     ConsoleProgress progress(arguments.quiet, options.budget_seconds);
     options.progress = &progress;
+    EndGently();
+    options.should_stop = IsAskedToEnd;
     report = CompileModel(arguments.model, options);
   }
   PrintReport(CompileFacts(report), arguments.json, {.details = arguments.details});

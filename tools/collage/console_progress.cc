@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "report/units.h"
+
 namespace collage::cli {
 
 ConsoleProgress::ConsoleProgress(bool quiet, double budget_seconds)
@@ -31,7 +33,14 @@ void ConsoleProgress::Measuring(int64_t measured, int64_t from_database, const s
   }
   most = std::min(most, std::max(0.0, budget_seconds_ - seconds));
   const std::string left = std::isfinite(most) ? fmt::format(" · at most {:.0f} s left", most) : "";
-  Show(fmt::format("{} · {} measured, {} from the database{} · {}", phase_, measured, from_database, left, what));
+  Show(fmt::format("{} · {} measured, {} from the database{}{} · {}", phase_, measured, from_database, best_, left,
+                   what));
+}
+
+/// The bound is why the search goes on.
+void ConsoleProgress::Written(double seconds, std::optional<double> gap) {
+  best_ = fmt::format(" · {} written", FormatSeconds(seconds));
+  if (gap) best_ += fmt::format(", another mix may be {:.0f} % faster", 100 * *gap);
 }
 
 void ConsoleProgress::Compiling(int64_t compiled, const std::string& what) {

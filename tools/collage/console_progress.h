@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -19,6 +20,7 @@ class ConsoleProgress : public CompileProgress {
   void Costs(int64_t num_distinct) override { num_distinct_ = num_distinct; }
   void Measuring(int64_t measured, int64_t from_database, const std::string& what) override;
   void Compiling(int64_t compiled, const std::string& what) override;
+  void Written(double seconds, std::optional<double> gap) override;
   void PlayOff(int round, int rounds, const std::string& what) override;
   void Warn(const std::string& text) override;
   /// The budget of what comes next.
@@ -34,6 +36,7 @@ class ConsoleProgress : public CompileProgress {
   double budget_seconds_;
   int64_t num_distinct_ = 0;
   std::string phase_ = "search";  ///< in which costs are found: "search", or "measure"
+  std::string best_;              ///< tells of the executable that is written so far
   bool line_open_ = false;
   Clock::time_point phase_started_ = Clock::now();
   Clock::time_point shown_{};

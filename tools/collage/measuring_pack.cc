@@ -2,8 +2,6 @@
 // for a play-off there; `collage measure`: measures them there.
 #include "collage/measuring_pack.h"
 
-#include <atomic>
-#include <csignal>
 #include <limits>
 
 #include "collage/support/error.h"
@@ -11,6 +9,7 @@
 #include "compile_options.h"
 #include "console_progress.h"
 #include "report/pack_facts.h"
+#include "support/interruption.h"
 
 namespace collage::cli {
 namespace {
@@ -54,8 +53,6 @@ struct MeasureArguments {
   bool quiet = false;
 };
 
-std::atomic<bool> interrupted{false};
-
 double SecondsFrom(const std::string& text) {
   if (text.empty()) return std::numeric_limits<double>::infinity();
   try {
@@ -73,9 +70,8 @@ void RunMeasure(const MeasureArguments& arguments) {
   options.seconds = SecondsFrom(arguments.seconds);
   options.candidate_timeout_seconds = common.candidate_timeout_seconds;
   options.candidate_memory_bytes = common.candidate_memory_bytes;
-  options.should_stop = [] { return interrupted.load(); };
-  std::signal(SIGINT, [](int) { interrupted = true; });
-  std::signal(SIGTERM, [](int) { interrupted = true; });
+  EndGently();
+  options.should_stop = IsAskedToEnd;
   MeasurePackReport report;
   {
     ConsoleProgress progress(arguments.quiet, options.seconds);

@@ -1,9 +1,7 @@
 // tune.cc: `collage tune`: fills the tuning database ahead of compilations.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <limits>
 
 #include "collage/compile.h"
@@ -12,6 +10,7 @@
 #include "compile_options.h"
 #include "console_progress.h"
 #include "report/compile_facts.h"
+#include "support/interruption.h"
 
 namespace collage::cli {
 namespace {
@@ -23,14 +22,11 @@ struct Arguments {
   bool quiet = false;
 };
 
-std::atomic<bool> interrupted{false};
-
 /// Gives each model an equal share of what is left, so that what one does not need goes to those after it.
 void Run(const Arguments& arguments) {
   CompileOptions options = OptionsFrom(arguments.settings);
-  options.should_stop = [] { return interrupted.load(); };
-  std::signal(SIGINT, [](int) { interrupted = true; });
-  std::signal(SIGTERM, [](int) { interrupted = true; });
+  EndGently();
+  options.should_stop = IsAskedToEnd;
   double seconds_left = options.budget_seconds;
   const bool counts_trials = options.max_measurements.has_value();
   int64_t trials_left = options.max_measurements.value_or(0);
@@ -40,7 +36,7 @@ void Run(const Arguments& arguments) {
   {
     ConsoleProgress progress(arguments.quiet, std::numeric_limits<double>::infinity());
     options.progress = &progress;
-    for (size_t i = 0; i < arguments.models.size() && !interrupted; ++i) {
+    for (size_t i = 0; i < arguments.models.size() && !IsAskedToEnd(); ++i) {
       const auto models_left = static_cast<int64_t>(arguments.models.size() - i);
       options.budget_seconds = std::max(seconds_left / static_cast<double>(models_left), 0.0);
       if (counts_trials) options.max_measurements = std::max<int64_t>(trials_left / models_left, 0);
@@ -65,7 +61,7 @@ void Run(const Arguments& arguments) {
       outcomes.push_back(std::move(outcome));
     }
   }
-  PrintReport(TuneFacts(outcomes, interrupted), arguments.json);
+  PrintReport(TuneFacts(outcomes, IsAskedToEnd()), arguments.json);
   for (const TunedModel& outcome : outcomes) {
     if (!outcome.failure.empty()) throw CLI::RuntimeError(1);
   }

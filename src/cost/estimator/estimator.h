@@ -101,6 +101,8 @@ class CostEstimator {
   virtual void SetBudget(double) {}
 
   const EstimatorCounts& counts() const { return counts_; }
+  /// From now on there is time for what was skipped.
+  virtual void ForgetSkipped() { counts_.skipped = 0; }
   /// Notes that `query` cannot be run.
   void CountFailure(const CostQuery& query, const std::string& reason);
   /// Failures by kind, with how often and one example.

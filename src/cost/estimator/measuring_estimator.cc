@@ -340,12 +340,14 @@ double MeasuringEstimator::Bound(const CostQuery& query) {
 
 /// Returns the least time of any call of a query's toolchain, 0 if unknown.
 double MeasuringEstimator::SmallestCall(const CostQuery& query) {
-  const auto [it, is_new] = smallest_calls_.emplace(query.toolchain.name(), 0);
-  if (!is_new) return it->second;
+  const std::string& name = query.toolchain.name();
+  if (const auto known = smallest_calls_.find(name); known != smallest_calls_.end()) return known->second;
   // A call that computes something may find more of its way predicted than one timed alone.
   constexpr double kShare = 0.8;
   const TuningRecord record = Probe(query.toolchain, kSmallestCall);
-  return it->second = record.ok ? CostOf(record) * kShare : 0;
+  const double seconds = record.ok ? CostOf(record) * kShare : 0;
+  if (!record.is_skipped) smallest_calls_.emplace(name, seconds);
+  return seconds;
 }
 
 TuningRecord MeasuringEstimator::Probe(const Toolchain& toolchain, const std::string& probe) {
@@ -357,6 +359,7 @@ TuningRecord MeasuringEstimator::Probe(const Toolchain& toolchain, const std::st
 const MachineRates& MeasuringEstimator::Rates() {
   if (rates_) return *rates_;
   rates_.emplace();
+  are_rates_known_ = true;
   const std::pair<const char*, double*> wanted[] = {
       {"multiply_adds", &rates_->multiply_adds},
       {"near", &rates_->bytes[static_cast<size_t>(CacheLevel::kNear)]},
@@ -367,8 +370,14 @@ const MachineRates& MeasuringEstimator::Rates() {
     const TuningRecord record =
         Lookup(Keyed(RateKey{name, HostMethod()}), fmt::format("host: rate {}", name), FindRate{name});
     if (record.ok && record.p50 > 0) *rate = 1 / record.p50;
+    are_rates_known_ = are_rates_known_ && !record.is_skipped;
   }
   return *rates_;
+}
+
+void MeasuringEstimator::ForgetSkipped() {
+  CostEstimator::ForgetSkipped();
+  if (!are_rates_known_) rates_.reset();  // else kernels may have corrected them
 }
 
 double MeasuringEstimator::TransitionSeconds() {
@@ -376,8 +385,9 @@ double MeasuringEstimator::TransitionSeconds() {
   // A virtual call and its arguments, where there is no time to measure it.
   constexpr double kUsual = 50e-9;
   const TuningRecord record = Lookup(Keyed(TransitionKey{HostMethod()}), "host: transition", TimeTransition{});
-  transition_seconds_ = record.ok ? record.p50 : kUsual;
-  return *transition_seconds_;
+  const double seconds = record.ok ? record.p50 : kUsual;
+  if (!record.is_skipped) transition_seconds_ = seconds;
+  return seconds;
 }
 
 double MeasuringEstimator::SwitchSeconds(const Toolchain& from, const Toolchain& to) {

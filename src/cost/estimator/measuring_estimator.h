@@ -62,6 +62,7 @@ class MeasuringEstimator : public CostEstimator {
   /// Timings of one candidate differ by more from one day to the next.
   double Noise() const override { return 0.005; }
   double SwitchSeconds(const Toolchain& from, const Toolchain& to) override;
+  void ForgetSkipped() override;
   void SetBudget(double seconds) override { options_.budget_seconds = seconds; }
 
   TuningKey KeyOf(const CostQuery& query) const;
@@ -126,6 +127,7 @@ class MeasuringEstimator : public CostEstimator {
   std::map<TuningKey, std::optional<TuningRecord>> known_;  ///< nothing: the database has none
   std::set<TuningKey> asked_;
   std::optional<MachineRates> rates_;
+  bool are_rates_known_ = false;                  ///< whether there was time for all of them
   std::map<std::string, double> smallest_calls_;  ///< by toolchain, seconds
   std::map<std::string, bool> is_exact_;          ///< by toolchain
   std::optional<double> transition_seconds_;

@@ -40,9 +40,12 @@ FoundCovers CoverPortfolio::Search(bool is_first) {
   return found;
 }
 
+/// How much faster a cover may be that the best mix is not exchanged for.
+double CoverPortfolio::Tolerance() const { return std::max(estimator_.Noise(), options_.until.value_or(0)); }
+
 /// Searches that only find what else may be worth building whole need not be as exact as the noise allows.
 SearchOptions CoverPortfolio::SideSearch() const {
-  return {.strategy = CostSearch(), .tolerance = 2 * estimator_.Noise()};
+  return {.strategy = CostSearch(), .tolerance = std::max(2 * estimator_.Noise(), Tolerance())};
 }
 
 /// Each toolchain's own choice, and what FuseOps makes of those that fuse as it does.
@@ -91,7 +94,7 @@ void CoverPortfolio::AddMixes(const std::function<void(double share)>& set_budge
       SideSearch());
   set_budget(1);
   const SearchResult best = partitioner_.Search(
-      is_eager, {.strategy = CostSearch(), .num_covers = options_.num_covers, .tolerance = estimator_.Noise()});
+      is_eager, {.strategy = CostSearch(), .num_covers = options_.num_covers, .tolerance = Tolerance()});
   found.num_states = primary.num_states + best.num_states;
   AddNumbered(best, found);
   if (!primary.covers.empty()) found.covers.push_back({"collage-primary", false, primary.covers[0]});
@@ -118,13 +121,13 @@ void CoverPortfolio::AddStandard(FoundCovers& found) {
   if (std::none_of(toolchains_.begin(), toolchains_.end(), [](const Toolchain* one) { return IsLower(*one); })) return;
   const SearchResult standard = partitioner_.Search(
       [&](CandidateIndex candidate) { return !IsLower(*partitioner_.candidates().ToolchainOf(candidate)); },
-      {.strategy = CostSearch(), .tolerance = estimator_.Noise()});
+      {.strategy = CostSearch(), .tolerance = Tolerance()});
   if (!standard.covers.empty()) found.covers.push_back({kStandardCover, false, standard.covers[0]});
 }
 
 std::optional<Cover> CoverPortfolio::SearchAmong(const std::function<bool(CandidateIndex candidate)>& may,
                                                  FoundCovers& found) {
-  const SearchResult result = partitioner_.Search(may, {.strategy = CostSearch(), .tolerance = estimator_.Noise()});
+  const SearchResult result = partitioner_.Search(may, {.strategy = CostSearch(), .tolerance = Tolerance()});
   found.num_states += result.num_states;
   return result.covers.empty() ? std::nullopt : std::optional(result.covers[0]);
 }

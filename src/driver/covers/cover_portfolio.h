@@ -73,6 +73,7 @@ class CoverPortfolio {
  private:
   /// The strategy of searches by cost: an evolutionary one starts from the best cover by costs.
   std::string CostSearch() const { return is_evolutionary() ? "sweep" : options_.search; }
+  double Tolerance() const;
   SearchOptions SideSearch() const;
   std::vector<NamedCover> Baselines(std::vector<int>& stuck_at);
   void AddCustom(FoundCovers& found);

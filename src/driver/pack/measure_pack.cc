@@ -326,6 +326,7 @@ class PackMeasurer {
     playing.compiled = &store_;
     if (options_.progress != nullptr) options_.progress->Phase("play-off");
     try {
+      playing.check = EvaluateReference(packed.original, playing, options_.progress);
       PlayOffResult result = RunPlayOff(packed.original, packed.contenders, database_, ThisMachine().fingerprint,
                                         playing, options_.progress);
       played.is_known = result.seconds.timing == 0;

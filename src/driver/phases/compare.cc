@@ -10,11 +10,37 @@
 
 namespace collage {
 
-PlayOffResult Compilation::Compare(const std::vector<ContenderModule>& contenders) {
-  Phase("play-off");
-  report_.play_off_seconds = 0;  // of the last play-off, should there be two
+PlayOffResult Compilation::Compare(const std::vector<ContenderModule>& contenders,
+                                   std::optional<double> timed_seconds) {
+  PlayOffOptions settings = PlayOffSettings();
+  if (timed_seconds) settings.first_seconds = settings.final_seconds = *timed_seconds;
+  // There is something to fall back to; else it is the first answer.
+  if (checkpoints_.written && !IsStopped()) settings.should_stop = options_.should_stop;
+  report_.play_off_seconds = 0;  // of the last play-off, should there be several
   const Stopwatch stopwatch(report_.play_off_seconds);
-  return RunPlayOff(module_, contenders, *database_, Fingerprint(), PlayOffSettings(), options_.progress);
+  if (settings.runs) settings.check = Reference();
+  PlayOffResult result = RunPlayOff(module_, contenders, *database_, Fingerprint(), settings, options_.progress);
+  result.seconds.check += reference_seconds_;
+  return result;
+}
+
+/// The check of whole models, made when it is first wanted.
+const std::shared_ptr<WholeModelCheck>& Compilation::Reference() {
+  if (!check_)
+    reference_seconds_ = SecondsOf([&] { check_ = EvaluateReference(module_, PlayOffSettings(), options_.progress); });
+  return check_;
+}
+
+/// The play-off of `contenders`. If it is stopped, these become the one that has been written, and it wins.
+PlayOffResult Compilation::CompareUnlessStopped(std::vector<ContenderModule>& contenders) {
+  Phase("play-off");
+  try {
+    return Compare(contenders);
+  } catch (const PlayOffStopped&) {
+    report_.is_stopped = true;
+    contenders = {checkpoints_.written->contender};
+    return Compare(contenders, 0.0);
+  }
 }
 
 PlayOffOptions Compilation::PlayOffSettings() const {
@@ -39,6 +65,7 @@ void Compilation::ReportRanking(PlayOffResult& result, const std::vector<Contend
   report_.contenders = std::move(result.contenders);
   report_.winner = report_.contenders[static_cast<size_t>(result.winner)].name;
   report_.play_off_parts = result.seconds;
+  report_.play_off_parts.check += reference_seconds_;
   if (machine_) {
     report_.not_verified =
         fmt::format("built for machine '{}' and not run here; {}", machine_->name,

@@ -32,14 +32,15 @@ void Compilation::EvolveGraphLevel(CoverSearchState& search, FoundCovers& found)
 
 /// The time of a cover with neighbours merged, checked and timed alone; infinite if it cannot be run, or time is up. A
 /// library takes merged partitions as a whole, or the parts stay as they are; results that are wrong rule it out.
-double Compilation::SecondsEndToEnd(const Partitioner& partitioner, const Cover& cover) const {
+double Compilation::SecondsEndToEnd(const Partitioner& partitioner, const Cover& cover) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kTimedSeconds = 1;
   const OwnedPartitions merged = CoalescedForLibraries(partitioner, cover);
   std::optional<IRModule> partitioned = partitioner.Apply(merged.chosen, module_);
-  if (!partitioned || (options_.should_stop && options_.should_stop())) return kInfinity;
+  if (!partitioned || IsStopped()) return kInfinity;
   PlayOffOptions play_off = PlayOffSettings();
   play_off.first_seconds = kTimedSeconds;
+  play_off.check = Reference();
   try {
     const std::vector<ContenderModule> one{{"individual", false, false, std::move(*partitioned), cover.seconds, ""}};
     return RunPlayOff(module_, one, *database_, ThisMachine().fingerprint, play_off, nullptr).contenders[0].p50;

@@ -67,6 +67,11 @@ std::vector<ContenderModule> Compilation::SearchForm(const ModelForm& form, std:
   EndToEndErrors errors(form.module, toolchains(), *database_, Fingerprint(), PlayOffSettings());
   CoverSearchState search{form, candidates, *estimator, partitioner, portfolio, errors};
   FoundCovers found = FindCovers(search);
+  if (builds_covers_ && options_.partition_for.empty() && IsStopped()) {
+    report_.is_stopped = true;
+    ReportSearch(search, found);
+    return is_first ? ContendersSoFar(search, found) : std::vector<ContenderModule>();
+  }
   if (options_.tuning_seconds > 0 || options_.tuning_trials > 0) {
     found = TuneSchedules(search, std::move(found));
   }
@@ -107,13 +112,23 @@ std::vector<ContenderModule> Compilation::AlsoGiven() const {
 }
 
 /// Searches until a pass measures nothing, and nothing that noise may have chosen is left in the best mix: its covers
-/// then follow from known costs alone, and compiling the model again finds the same.
+/// then follow from known costs alone, and compiling the model again finds the same. A pass ends early where a
+/// checkpoint is due, and is then begun again: what it has measured is known by then.
 FoundCovers Compilation::FindCovers(CoverSearchState& search) {
   const bool searches = options_.partition_for.empty();
   const bool is_for_all = search.form.owners.empty();  // of other forms only the best mix by costs is a contender
   for (bool is_first = true;; is_first = false) {
-    const int64_t before = search.num_timed();
-    FoundCovers found = search.portfolio.Search(is_first);
+    int64_t before = 0;
+    FoundCovers found;
+    double seconds = 0;  // of a pass
+    const auto pass = [&] {
+      before = search.num_timed();
+      checkpoints_.searches = is_for_all;
+      seconds = SecondsOf([&] { found = search.portfolio.Search(is_first); });
+      checkpoints_.searches = false;
+    };
+    for (pass(); is_for_all && checkpoints_.IsDue() && !IsStopped(); pass()) Checkpoint(search, found, seconds);
+    if (IsStopped()) return found;
     if (searches && !found.covers.empty()) search.partitioner.BreakTies(found.covers.front().cover);
     if (search.num_timed() != before) continue;
     if (searches && is_for_all && options_.max_error) BoundPrecision(search, found);

@@ -53,14 +53,14 @@ void VisitFields(Self& request, Visitor& visit) {
 
 /// Progress of the worker.
 struct PlayOffNews {
-  enum class Kind : uint8_t { kReference, kBuild, kRound };
-  Kind kind = Kind::kReference;
+  enum class Kind : uint8_t { kBuild, kRound };
+  Kind kind = Kind::kBuild;
   int contender = -1;  ///< the one being built
   int round = 0;
   int rounds = 0;
 };
 
-constexpr std::array<const char*, 3> NamesOf(PlayOffNews::Kind) { return {"reference", "build", "round"}; }
+constexpr std::array<const char*, 2> NamesOf(PlayOffNews::Kind) { return {"build", "round"}; }
 
 template <typename Self, typename Visitor>
 requires IsMessage<Self, PlayOffNews>

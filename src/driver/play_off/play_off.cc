@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "collage/ir/structural.h"
+#include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
+#include "cost/measure/timing_lock.h"
 #include "driver/play_off/compatibility_groups.h"
 #include "driver/play_off/messages.h"
 #include "driver/play_off/play_off_worker.h"
@@ -76,6 +78,7 @@ class PlayOff {
         progress_(progress),
         num_threads_(options.num_threads),
         runs_(options.runs),
+        should_stop_(options.should_stop),
         session_(std::make_unique<PlayOffSession>(original, modules, options)) {
     std::string all = kMethod + options.versions;
     all += collage::DigestOf(options.check_inputs);
@@ -158,6 +161,7 @@ class PlayOff {
   bool Ask(const std::vector<int>& contenders, PlayOffRequest::Kind kind) {
     int building = -1;
     const auto on_progress = [&](const std::string& text) {
+      if (should_stop_ && should_stop_()) throw PlayOffStopped();  // the worker goes with this
       const auto news = FromJsonText<PlayOffNews>(text);
       building = news.contender;
       Show(news);
@@ -193,7 +197,6 @@ class PlayOff {
   void Show(const PlayOffNews& news) {
     if (progress_ == nullptr) return;
     switch (news.kind) {
-      case PlayOffNews::Kind::kReference: return progress_->PlayOff(0, 0, "reference");
       case PlayOffNews::Kind::kBuild:
         return progress_->PlayOff(0, 0, "building " + modules_[static_cast<size_t>(news.contender)].name);
       case PlayOffNews::Kind::kRound: return progress_->PlayOff(news.round, news.rounds, "timing");
@@ -206,6 +209,7 @@ class PlayOff {
   CompileProgress* progress_;
   int num_threads_ = 1;
   bool runs_ = true;
+  std::function<bool()> should_stop_;
   std::string all_;  ///< digest of all contenders and of how they are compared
   std::unique_ptr<PlayOffSession> session_;
   PlayOffResult result_;
@@ -236,9 +240,21 @@ WorkerLimits PlayOffLimits(WorkerLimits limits) {
   return limits;
 }
 
+std::shared_ptr<WholeModelCheck> EvaluateReference(const IRModule& original, const PlayOffOptions& options,
+                                                   CompileProgress* progress) {
+  if (progress != nullptr) progress->PlayOff(0, 0, "reference");
+  const TimingLock together(TimingLock::Mode::kShared);  // nothing is timed meanwhile
+  SetNumThreads(AvailableProcessors());
+  auto check = std::make_shared<WholeModelCheck>(original.main(),
+                                                 WholeModelCheckOptions{options.max_error, options.check_inputs});
+  SetNumThreads(options.num_threads);
+  return check;
+}
+
 PlayOffResult RunPlayOff(const IRModule& original, const std::vector<ContenderModule>& modules,
                          TuningDatabase& database, const std::string& machine, const PlayOffOptions& options,
                          CompileProgress* progress) {
+  COLLAGE_CHECK(!options.runs || options.check != nullptr) << "no reference to run contenders against";
   return RunInGroups(modules, [&](const std::vector<ContenderModule>& group) {
     return PlayOff(original, group, database, machine, options, progress).Run();
   });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "collage/support/result.h"
 #include "cost/database/tuning_database.h"
 #include "driver/play_off/ranking.h"
+#include "driver/play_off/whole_model_check.h"
 #include "lowering/compiled_store.h"
 #include "worker/worker.h"
 
@@ -51,7 +53,14 @@ struct PlayOffOptions {
   /// decide where the database has them, else estimates.
   bool runs = true;
   CompiledStore* compiled = nullptr;  ///< compiled partitions to reuse; may be null, must outlive the result
+  /// Checks contenders (EvaluateReference); may be null if nothing runs.
+  std::shared_ptr<WholeModelCheck> check;
+  /// Asked now and then: true ends it by PlayOffStopped. May be empty.
+  std::function<bool()> should_stop;
 };
+
+/// Thrown where PlayOffOptions::should_stop ended a play-off.
+struct PlayOffStopped {};
 
 /// Versions of toolchains by name, as PlayOffOptions::versions.
 std::string VersionsText(const std::map<std::string, std::string>& versions);
@@ -68,6 +77,11 @@ class BuiltExecutable {
   /// Has the worker serialise it into `file`, which is replaced. A reason when it cannot be written.
   virtual Result<void> SerialiseTo(const std::filesystem::path& file) = 0;
 };
+
+/// Returns the check of a model whose play-off has these `options`. Evaluates the reference in this process, by no code
+/// but Collage's own, so that all workers that are forked from it have it.
+std::shared_ptr<WholeModelCheck> EvaluateReference(const IRModule& original, const PlayOffOptions& options,
+                                                   CompileProgress* progress);
 
 struct PlayOffResult {
   std::vector<Contender> contenders;  ///< in the order of the modules

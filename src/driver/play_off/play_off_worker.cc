@@ -70,7 +70,7 @@ std::string PlayOffWorker::Answer(const std::string& text, const SendProgress& p
 PlayOffAnswer PlayOffWorker::Compare(const PlayOffRequest& request) {
   seconds_ = {};
   const bool runs = request.kind != PlayOffRequest::Kind::kBuild;
-  if (runs) PrepareCheck();
+  if (runs) options_.check->OnProgress([this] { alive_->SayAgain(); });
   const bool is_timed = request.kind == PlayOffRequest::Kind::kTime;
   std::vector<Built> built;
   for (const int contender : request.contenders) {
@@ -106,16 +106,6 @@ SerialiseAnswer PlayOffWorker::Serialise(int contender, const std::filesystem::p
   return {};
 }
 
-void PlayOffWorker::PrepareCheck() {
-  Tell({.kind = PlayOffNews::Kind::kReference});
-  const Stopwatch stopwatch(seconds_.check);
-  const TimingLock together(TimingLock::Mode::kShared);  // nothing is timed meanwhile
-  SetNumThreads(AvailableProcessors());
-  check_.emplace(original_.main(),
-                 WholeModelCheckOptions{options_.max_error, options_.check_inputs, [this] { alive_->SayAgain(); }});
-  SetNumThreads(options_.num_threads);
-}
-
 PlayOffWorker::Built PlayOffWorker::Build(int contender, bool is_timed) {
   Built built;
   built.contender = contender;
@@ -124,10 +114,10 @@ PlayOffWorker::Built PlayOffWorker::Build(int contender, bool is_timed) {
       const Stopwatch stopwatch(seconds_.build);
       built.executable = MakeExecutable(contender, built.found);
       built.instance = std::make_unique<ExecutionInstance>(*built.executable, /*in_place=*/!is_timed);
-      check_->SetInputs(*built.instance);
+      options_.check->SetInputs(*built.instance);
     }
     const Stopwatch stopwatch(seconds_.check);
-    built.found.failure = check_->Check(*built.instance, built.found.max_error);
+    built.found.failure = options_.check->Check(*built.instance, built.found.max_error);
   } catch (const std::exception& error) {
     built.found.failure = error.what();
   }

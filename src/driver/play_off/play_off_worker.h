@@ -38,7 +38,6 @@ class PlayOffWorker {
 
   PlayOffAnswer Compare(const PlayOffRequest& request);
   SerialiseAnswer Serialise(int contender, const std::filesystem::path& file);
-  void PrepareCheck();
   Built Build(int contender, bool is_timed);
   Built BuildOnly(int contender);
   std::shared_ptr<Executable> MakeExecutable(int contender, Contender& found);
@@ -52,7 +51,6 @@ class PlayOffWorker {
   const std::vector<ContenderModule>& modules_;
   const PlayOffOptions& options_;
   PartitionCache cache_;
-  std::optional<WholeModelCheck> check_;
   PlayOffSeconds seconds_;
   std::optional<SignsOfLife> alive_;  ///< progress of the current request
   int winner_ = -1;

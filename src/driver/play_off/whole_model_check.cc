@@ -67,7 +67,8 @@ std::vector<Tensor> InOrderOfParameters(const NamedInputs& inputs, const Functio
   return in_order;
 }
 
-WholeModelCheck::WholeModelCheck(const Function& main, WholeModelCheckOptions options) : options_(std::move(options)) {
+WholeModelCheck::WholeModelCheck(const Function& main, WholeModelCheckOptions options)
+    : options_(std::move(options)), on_progress_(std::make_shared<std::function<void()>>(options_.on_progress)) {
   AddRandomSamples(main);
   for (const std::vector<Tensor>& inputs : options_.inputs) {
     AddSample(main, {inputs, {}, fmt::format("the inputs that were given ({})", samples_.size())});
@@ -93,7 +94,10 @@ void WholeModelCheck::AddRandomSamples(const Function& main) {
 
 void WholeModelCheck::AddSample(const Function& main, Sample sample) {
   // Evaluated operator by operator, so that progress is reported for each.
-  sample.reference = Reference(main, sample.inputs, {sample.is_wide, options_.on_progress});
+  const auto on_operator = [on_progress = on_progress_] {
+    if (*on_progress) (*on_progress)();
+  };
+  sample.reference = Reference(main, sample.inputs, {sample.is_wide, on_operator});
   samples_.push_back(std::move(sample));
 }
 

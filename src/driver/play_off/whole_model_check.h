@@ -3,8 +3,10 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collage/ir/expr.h"
@@ -26,14 +28,17 @@ struct WholeModelCheckOptions {
   std::optional<double> max_error;
   /// Inputs to try executables on beside random ones, each in the order of the parameters.
   std::vector<std::vector<Tensor>> inputs;
-  /// Called now and then: evaluation and runs may take long.
-  std::function<void()> on_progress;
+  /// Called now and then: evaluation and runs may take long. WholeModelCheck::OnProgress replaces it.
+  std::function<void()> on_progress = {};
 };
 
 /// The results of a function on fixed inputs, to compare executables with. Slow to make for a large model.
 class WholeModelCheck {
  public:
   WholeModelCheck(const Function& main, WholeModelCheckOptions options);
+
+  /// Replaces WholeModelCheckOptions::on_progress.
+  void OnProgress(std::function<void()> on_progress) { *on_progress_ = std::move(on_progress); }
 
   /// Sets the first of the inputs, which executables are timed on.
   void SetInputs(ExecutionInstance& instance) const;
@@ -56,7 +61,7 @@ class WholeModelCheck {
   void AddRandomSamples(const Function& main);
   void AddSample(const Function& main, Sample sample);
   void Progress() const {
-    if (options_.on_progress) options_.on_progress();
+    if (*on_progress_) (*on_progress_)();
   }
   static void SetInputs(const Sample& sample, ExecutionInstance& instance);
   /// Runs once. Empty when what is kept as float16 is far enough from the largest that this holds.
@@ -64,6 +69,7 @@ class WholeModelCheck {
   std::string FindDifference(const Sample& sample, size_t index, const Tensor& actual, double& error) const;
 
   WholeModelCheckOptions options_;
+  std::shared_ptr<std::function<void()>> on_progress_;  ///< which references call, too
   std::vector<Sample> samples_;
 };
 

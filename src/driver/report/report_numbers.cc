@@ -38,6 +38,8 @@ std::span<const ReportNumber<CompileReport>> SearchNumbers() {
       {"from_database", "from the database", &CompileReport::num_from_database},
       {"failed", "failed", &CompileReport::num_failed},
       {"below_bound", "below their bound", &CompileReport::num_below_bound},
+      {"checkpoints", "executables written before the end", &CompileReport::num_checkpoints},
+      {"stopped", "stopped: the best so far was written", &CompileReport::is_stopped},
       {"budget_spent", "the budget was spent: run again to measure more", &CompileReport::budget_spent},
   };
   return kNumbers;

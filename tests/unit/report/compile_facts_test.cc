@@ -145,6 +145,8 @@ const char* const kJson = R"({
     "from_database": 20,
     "failed": 1,
     "below_bound": 0,
+    "checkpoints": 0,
+    "stopped": false,
     "budget_spent": true
   },
   "failures": [

@@ -37,6 +37,7 @@ class PlayOffTest : public testing::Test {
     PlayOffOptions options;
     options.first_seconds = options.final_seconds = 0;
     options.max_rounds = options.min_rounds;
+    options.check = EvaluateReference(Relu(), options, nullptr);
     return RunPlayOff(Relu(), contenders, database_, "machine", options, nullptr);
   }
 
