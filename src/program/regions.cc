@@ -55,9 +55,7 @@ bool IsGlueOf(const Expr& expr, const std::function<bool(const Type&)>& are_insi
 /// The regions of one function.
 class RegionFinder {
  public:
-  /// `with_leaves`: whether tuples with constants and parameters in them may be inside.
-  RegionFinder(const DataflowGraph& graph, int64_t few_elements, bool with_leaves = false)
-      : graph_(graph), few_elements_(few_elements), with_leaves_(with_leaves) {}
+  RegionFinder(const DataflowGraph& graph, int64_t few_elements) : graph_(graph), few_elements_(few_elements) {}
 
   std::vector<std::vector<int>> Run() {
     std::vector<int> kinds;
@@ -144,18 +142,19 @@ class RegionFinder {
     return members.size() != before;
   }
 
-  /// Whether a tuple or projection is made of what is in a region, and a tuple is read there only.
+  /// Whether a projection is made of what is in a region, or a tuple of that, constants and parameters, and is read
+  /// there only.
   bool IsWithin(int index, const std::vector<int>& members) const {
     const auto is_member = [&](int node) { return std::binary_search(members.begin(), members.end(), node); };
-    const auto is_own = [&](int node) {
-      const Expr& expr = graph_.node(node).expr;
-      const bool is_leaf = As<ConstantNode>(expr) != nullptr || As<VarNode>(expr) != nullptr;
-      return is_member(node) || (with_leaves_ && is_leaf);
-    };
     const DataflowGraph::Node& node = graph_.node(index);
+    const bool is_tuple = As<TupleNode>(node.expr) != nullptr;
+    const auto is_own = [&](int input) {
+      const Expr& expr = graph_.node(input).expr;
+      const bool is_leaf = As<ConstantNode>(expr) != nullptr || As<VarNode>(expr) != nullptr;
+      return is_member(input) || (is_tuple && is_leaf);
+    };
     return std::all_of(node.inputs.begin(), node.inputs.end(), is_own) &&
-           (As<TupleGetItemNode>(node.expr) != nullptr ||
-            std::all_of(node.outputs.begin(), node.outputs.end(), is_member));
+           (!is_tuple || std::all_of(node.outputs.begin(), node.outputs.end(), is_member));
   }
 
   bool IsWorthwhile(const std::vector<int>& members) const {
@@ -171,7 +170,6 @@ class RegionFinder {
 
   const DataflowGraph& graph_;
   int64_t few_elements_;
-  bool with_leaves_;
   std::vector<int> level_;
   std::vector<int> kinds_;
   std::vector<bool> is_inside_;
@@ -225,8 +223,7 @@ std::vector<std::vector<int>> SymbolicRegions(const DataflowGraph& graph, const 
     if (graph.OpAt(index) != nullptr) is_inside = IsSymbolic(static_cast<const CallNode&>(*node.expr), symbolic);
     kinds.push_back(is_inside && !node.is_in_primitive && !is_elsewhere[static_cast<size_t>(index)] ? 0 : -1);
   }
-  RegionFinder finder(graph, 0, /*with_leaves=*/true);
-  return finder.Run(std::move(kinds), [&](const std::vector<int>& members) {
+  return RegionFinder(graph, 0).Run(std::move(kinds), [&](const std::vector<int>& members) {
     return std::ranges::any_of(members, [&](int index) {
       const OpDef* op = graph.OpAt(index);
       return op != nullptr && !OnlyReshapes(*op) && !ReadsShapeAlone(*op) &&
