@@ -6,6 +6,9 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <utility>
+
+#include "runtime/huge_pages.h"
 
 namespace collage::vm {
 namespace {
@@ -21,36 +24,41 @@ size_t Rounded(size_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+std::shared_ptr<void> Allocate(size_t bytes) {
+  std::shared_ptr<void> memory;
+  if (bytes >= kHugePage) {
+    memory = AllocateHugePages(bytes);
+  } else if (void* plain = std::aligned_alloc(TensorPool::kAlignment, bytes)) {
+    memory.reset(plain, std::free);
+  }
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
 }  // namespace
 
 struct TensorPool::Blocks {
   std::mutex mutex;
-  std::multimap<size_t, void*> waiting;
+  std::multimap<size_t, std::shared_ptr<void>> waiting;
   size_t waiting_bytes = 0;
 
-  ~Blocks() {
-    for (const auto& [bytes, memory] : waiting) std::free(memory);
-  }
-
-  void* Take(size_t bytes) {
+  std::shared_ptr<void> Take(size_t bytes) {
     {
       const std::lock_guard lock(mutex);
       if (const auto it = waiting.find(bytes); it != waiting.end()) {
-        void* memory = it->second;
+        std::shared_ptr<void> memory = std::move(it->second);
         waiting.erase(it);
         waiting_bytes -= bytes;
         return memory;
       }
     }
-    void* memory = std::aligned_alloc(kAlignment, bytes);
-    if (memory == nullptr) throw std::bad_alloc();
-    return memory;
+    return Allocate(bytes);
   }
 
-  void Return(void* memory, size_t bytes) {
+  void Return(std::shared_ptr<void> memory, size_t bytes) {
     const std::lock_guard lock(mutex);
-    if (waiting_bytes + bytes > kMostWaiting) return std::free(memory);
-    waiting.emplace(bytes, memory);
+    if (waiting_bytes + bytes > kMostWaiting) return;
+    waiting.emplace(bytes, std::move(memory));
     waiting_bytes += bytes;
   }
 };
@@ -61,9 +69,12 @@ Tensor TensorPool::Take(const Shape& shape, DataType dtype) {
   const size_t bytes = CheckedBytes(shape, dtype).value_or(0);  // of what is too large, Empty says so
   if (bytes < kSmall) return Tensor::Empty(shape, dtype);
   const size_t rounded = Rounded(bytes);
-  void* memory = blocks_->Take(rounded);
-  std::shared_ptr<void> owner(memory, [blocks = blocks_, rounded](void* block) { blocks->Return(block, rounded); });
-  return Tensor::View(shape, dtype, memory, std::move(owner));
+  std::shared_ptr<void> memory = blocks_->Take(rounded);
+  void* begin = memory.get();
+  std::shared_ptr<void> owner(begin, [blocks = blocks_, rounded, block = std::move(memory)](void*) mutable {
+    blocks->Return(std::move(block), rounded);
+  });
+  return Tensor::View(shape, dtype, begin, std::move(owner));
 }
 
 }  // namespace collage::vm
