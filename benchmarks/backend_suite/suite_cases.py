@@ -30,12 +30,11 @@ class Case:
     @property
     def category(self) -> str:
         if self.part != "node":
-            return self.part
+            return f"{self.part}: strings" if self.part == "simple" and self.has_strings else self.part
         operators = {(node.domain, node.op_type) for node in self.model.graph.node}
         domains = {domain for domain, _ in operators}
-        values = [value.type for value in (*self.model.graph.input, *self.model.graph.output)]
-        kinds = {value.WhichOneof("value") for value in values}
-        elements = {value.tensor_type.elem_type for value in values}
+        kinds = {value.WhichOneof("value") for value in self.types}
+        elements = {value.tensor_type.elem_type for value in self.types}
         if "ai.onnx.ml" in domains:
             return "node: ai.onnx.ml"
         if any(domain.startswith("ai.onnx.preview") for domain in domains):
@@ -44,13 +43,22 @@ class Case:
             return "node: images"
         if kinds & {"sequence_type", "optional_type"}:
             return "node: sequences and optional values"
-        if TensorProto.STRING in elements:
+        if self.has_strings:
             return "node: strings"
         if elements & NARROW:
             return "node: narrow types"
         if self.is_random:
             return "node: random numbers"
         return "node: written as functions" if self.name.endswith("_expanded") else "node: numbers"
+
+    @property
+    def types(self) -> list[onnx.TypeProto]:
+        """Those of inputs and results."""
+        return [value.type for value in (*self.model.graph.input, *self.model.graph.output)]
+
+    @property
+    def has_strings(self) -> bool:
+        return any(value.tensor_type.elem_type == TensorProto.STRING for value in self.types)
 
     @property
     def is_random(self) -> bool:

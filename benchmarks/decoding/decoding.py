@@ -5,12 +5,13 @@
                                                      [--rounds 3] [--out FILE]
 
 The model is that of tools/models/decoder.py, with a buffer for 2048 tokens. Collage compiles plans for the prompt and for single
-tokens, with data as floats and, for packed weights, rounded to 8 bits (`--precision any --max-error 0.1`). ONNX Runtime writes
-keys and values into the buffer in place, with products as the file says and with `accuracy_level` 4, which rounds data to 8 bits as
-well; so does ONNX Runtime GenAI. OpenVINO keeps them as states; by default it computes in bfloat16, and rounds data of products
-to 8 bits where that is faster. llama.cpp reads the same weights as GGUF. What is not installed (`./setup engines`) has no row.
-Programs take turns, --rounds times each; a row has the medians of all rounds, and the bytes of weights that a token reads
-by its time, as a share of what `bench_machine` reads from memory. Nothing else should run meanwhile.
+tokens, with data as floats and, by `--precision any --max-error 0.1`, rounded to 8 bits where weights are packed, else in
+bfloat16. ONNX Runtime writes keys and values into the buffer in place, with products as the file says and with `accuracy_level` 4,
+which rounds data to 8 bits as well; so does ONNX Runtime GenAI. OpenVINO keeps them as states; by default
+it computes in bfloat16, and rounds data of products to 8 bits where that is faster. llama.cpp reads the same weights as GGUF. What
+is not installed (`./setup engines`) has no row. Programs take turns, --rounds times each; a row has the medians of all rounds, and
+the bytes of weights that a token reads by its time, as a share of what `bench_machine` reads from memory. Nothing else
+should run meanwhile.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from peers import FORMATS, ROOM, prompt_of, run_genai, run_llama_cpp, write_gguf
+from peers import FORMATS, ROOM, prompt_of, read_stateful, run_genai, run_llama_cpp, write_gguf
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HEADER = (
@@ -105,16 +106,9 @@ def run_openvino(arguments: argparse.Namespace, model: str, settings: dict[str, 
     """Keys and values are states of the model, which OpenVINO keeps itself."""
     import numpy as np
     import openvino
-    from openvino._offline_transformations import apply_make_stateful_transformation
 
-    core = openvino.Core()
-    read = core.read_model(model)
-    names = [one.get_any_name() for one in read.inputs]
-    read.reshape({one.get_any_name(): openvino.PartialShape([1, *list(one.partial_shape)[1:]]) for one in read.inputs})
-    states = {name: name.replace("past_key_values", "present") for name in names if name.startswith("past")}
-    apply_make_stateful_transformation(read, states)
     settings = {"INFERENCE_NUM_THREADS": str(arguments.threads), "PERFORMANCE_HINT": "LATENCY", **settings}
-    request = core.compile_model(read, "CPU", settings).create_infer_request()
+    request = openvino.Core().compile_model(read_stateful(model), "CPU", settings).create_infer_request()
 
     def step(tokens: list[int], seen: int) -> Any:
         inputs = {"input_ids": np.array([tokens]), "attention_mask": np.ones((1, seen + len(tokens)), np.int64)}
@@ -146,9 +140,8 @@ def compile_both(arguments: argparse.Namespace, collage: str, model: Path, folde
     ]
     common = [collage, "compile", str(model), *sizes, f"--tune-at=sequence_length=1,{arguments.prompt}", "--quiet"]
     common += ["--threads", str(arguments.threads), "--toolchains", "native", "--budget", arguments.budget]
-    variants = {"Collage, floats": []}
-    if arguments.bits < 32:
-        variants["Collage, 8-bit data"] = ["--precision", "any", "--max-error", "0.1"]
+    lower = "Collage, 8-bit data" if arguments.bits < 32 else "Collage, bfloat16"
+    variants = {"Collage, floats": [], lower: ["--precision", "any", "--max-error", "0.1"]}
     files = {}
     for name, more in variants.items():
         files[name] = folder / f"{len(files)}.clg"

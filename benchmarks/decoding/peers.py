@@ -3,7 +3,8 @@
     ONNX Runtime GenAI   the same file, with keys and values in one buffer
     llama.cpp            the same weights as GGUF: blocks of 32 in 4 or 8 bits are Q4_0 and Q8_0, to the bit
 
-`./setup engines` installs both.
+`./setup engines` installs them. OpenVINO GenAI has no row: it reads files of OpenVINO's own format only, which cannot hold
+this model's attention ("Cannot create GroupQueryAttention layer"). Rows of OpenVINO have a request with states, as it makes.
 """
 
 import argparse
@@ -85,6 +86,22 @@ def run_genai(arguments: argparse.Namespace, model: str) -> None:
             generator.generate_next_token()
             tokens.append(time.perf_counter() - begin)
     print_times(firsts, tokens)
+
+
+# ---- OpenVINO ----
+
+
+def read_stateful(model: str) -> Any:
+    """The model as OpenVINO reads it, for one sequence, with keys and values as its states."""
+    import openvino
+    from openvino._offline_transformations import apply_make_stateful_transformation
+
+    read = openvino.Core().read_model(model)
+    names = [one.get_any_name() for one in read.inputs]
+    read.reshape({one.get_any_name(): openvino.PartialShape([1, *list(one.partial_shape)[1:]]) for one in read.inputs})
+    states = {name: name.replace("past_key_values", "present") for name in names if name.startswith("past")}
+    apply_make_stateful_transformation(read, states)
+    return read
 
 
 # ---- llama.cpp ----
