@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -29,6 +30,7 @@ constexpr std::array kHardware{HardwareCounter{"cycles", PERF_COUNT_HW_CPU_CYCLE
                                HardwareCounter{"branch_misses", PERF_COUNT_HW_BRANCH_MISSES}};
 constexpr size_t kPageFaults = kHardware.size();  // row
 constexpr size_t kSwitches = kPageFaults + 1;     // row
+constexpr size_t kProcessorTime = kSwitches + 1;  // row
 
 /// Opens a counter of thread `thread` of what its own code does; -1 with errno where the system refuses.
 int Open(uint64_t config, int thread, int leader) {
@@ -101,6 +103,7 @@ Counters::Counters() {
   }
   rows_.push_back({"page_faults", ""});
   rows_.push_back({"context_switches", ""});
+  rows_.push_back({"cpu_seconds", ""});
 }
 
 Counters::~Counters() {
@@ -128,6 +131,9 @@ void Counters::Read(std::span<double> counts) const {
   getrusage(RUSAGE_SELF, &usage);
   counts[kPageFaults] = static_cast<double>(usage.ru_minflt + usage.ru_majflt);
   counts[kSwitches] = static_cast<double>(usage.ru_nivcsw + usage.ru_nvcsw);
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  counts[kProcessorTime] = static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 }  // namespace collage

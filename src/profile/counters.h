@@ -1,4 +1,5 @@
-// counters.h: what the processor and the system count while steps run: cycles, instructions, misses, page faults.
+// counters.h: what the processor and the system count while steps run: cycles, instructions, misses, page faults, time
+// of all threads.
 #pragma once
 
 #include <span>

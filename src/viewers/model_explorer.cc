@@ -208,7 +208,7 @@ std::string ModelExplorerGraphs(const ViewedModel& viewed, const OnnxOutline* mo
   Json graphs = Json::array({PartitionGraph(viewed).Make()});
   if (model != nullptr) graphs.push_back(ModelGraph(viewed, *model));
   const Json collection{{"label", viewed.name()}, {"graphs", std::move(graphs)}};
-  return Json::array({collection}).dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return collection.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 NodeDataFiles ModelExplorerNodeData(const ViewedModel& viewed, const OnnxOutline& model) {

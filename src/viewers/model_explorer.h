@@ -9,8 +9,9 @@
 
 namespace collage {
 
-/// A collection of graphs as JSON: one of partitions with the tensors between them, kernels of programs as groups; and,
-/// with the user's `model`, one of its nodes in groups that are partitions. `model` may be null.
+/// A collection of graphs as JSON, `{"label", "graphs"}`: one of partitions with the tensors between them, kernels of
+/// programs as groups; and, with the user's `model`, one of its nodes in groups that are partitions. `model` may be
+/// null.
 std::string ModelExplorerGraphs(const ViewedModel& viewed, const OnnxOutline* model);
 
 /// Facts of each node for `graph`, the model's name of its main graph, which the viewer shows as a column each.

@@ -188,6 +188,11 @@ void AddBenchmarkCommand(CLI::App& app) {
   command->add_option("--trace", arguments->trace,
                       "Also write a run of each as a Chrome trace (.json), for ui.perfetto.dev or chrome://tracing");
   command->add_flag("--json", arguments->json, "Print as JSON");
+  command->footer(
+      "Examples:\n"
+      "  collage benchmark a.clg b.clg --steps --trace both.json    the time of every partition of both, and runs for "
+      "Perfetto\n"
+      "  collage benchmark model.clg --model model.onnx             beside every toolchain alone");
   command->callback([arguments] { Run(*arguments); });
 }
 

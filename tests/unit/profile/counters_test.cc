@@ -24,7 +24,7 @@ TEST(CountersTest, EachIsCountedOrSaysWhyNot) {
   std::vector<std::string> names;
   for (const Counters::Row& row : counters.rows()) names.push_back(row.name);
   EXPECT_THAT(names, testing::ElementsAre("cycles", "instructions", "cache_misses", "branch_misses", "page_faults",
-                                          "context_switches"));
+                                          "context_switches", "cpu_seconds"));
   std::vector<double> before(names.size()), after(names.size());
   counters.Read(before);
   // Each page that is touched for the first time is a fault.
@@ -43,6 +43,9 @@ TEST(CountersTest, EachIsCountedOrSaysWhyNot) {
     }
     if (names[i] == "cycles" || names[i] == "instructions") {
       EXPECT_EQ(after[i] > before[i], is_available) << names[i] << ": " << counters.rows()[i].reason;
+    }
+    if (names[i] == "cpu_seconds") {
+      EXPECT_GT(after[i], before[i]);
     }
     if (!is_available) {
       EXPECT_EQ(after[i], 0) << names[i];

@@ -49,7 +49,7 @@ TEST_F(ProfileTest, StepsOfAPlanAreTimedInsideOfRuns) {
   EXPECT_GT(profile.first_run_seconds, 0);
   EXPECT_LT(seconds, 2 * profile.timed.p50) << "steps are parts of the run";
   EXPECT_GE(profile.between_steps, 0);
-  EXPECT_EQ(profile.counters.size(), 6u);
+  EXPECT_EQ(profile.counters.size(), 7u);
   EXPECT_EQ(profile.memory.weight_bytes, 3 * 4);
   EXPECT_EQ(profile.memory.code_bytes, 3 * 8);
   EXPECT_GT(profile.memory.peak_bytes.value_or(0), 0);
