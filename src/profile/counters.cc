@@ -16,29 +16,20 @@
 #include <filesystem>
 #include <fstream>
 
+#include "collage/support/error.h"
+
 namespace collage {
 namespace {
 
-struct HardwareCounter {
-  const char* name;
-  uint64_t config;
-};
-
-constexpr std::array kHardware{HardwareCounter{"cycles", PERF_COUNT_HW_CPU_CYCLES},
-                               HardwareCounter{"instructions", PERF_COUNT_HW_INSTRUCTIONS},
-                               HardwareCounter{"cache_misses", PERF_COUNT_HW_CACHE_MISSES},
-                               HardwareCounter{"branch_misses", PERF_COUNT_HW_BRANCH_MISSES}};
-constexpr size_t kPageFaults = kHardware.size();  // row
-constexpr size_t kSwitches = kPageFaults + 1;     // row
-constexpr size_t kProcessorTime = kSwitches + 1;  // row
+constexpr size_t kMostEvents = 16;
 
 /// Opens a counter of thread `thread` of what its own code does; -1 with errno where the system refuses.
-int Open(uint64_t config, int thread, int leader) {
+int Open(const CounterEvent& event, int thread, int leader) {
   perf_event_attr attributes;
   std::memset(&attributes, 0, sizeof attributes);
   attributes.size = sizeof attributes;
-  attributes.type = PERF_TYPE_HARDWARE;
-  attributes.config = config;
+  attributes.type = event.type;
+  attributes.config = event.config;
   attributes.exclude_kernel = 1;
   attributes.exclude_hv = 1;
   attributes.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
@@ -66,6 +57,14 @@ std::string FirstLine(const char* path) {
 
 }  // namespace
 
+std::span<const CounterEvent> HardwareEvents() {
+  static constexpr std::array kEvents{CounterEvent{"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
+                                      CounterEvent{"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
+                                      CounterEvent{"cache_misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
+                                      CounterEvent{"branch_misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES}};
+  return kEvents;
+}
+
 std::string WhyNoCounter(int error, std::string_view paranoid) {
   switch (error) {
     case EACCES:
@@ -83,24 +82,26 @@ std::string WhyNoCounter(int error, std::string_view paranoid) {
   }
 }
 
-Counters::Counters() {
+Counters::Counters(std::span<const CounterEvent> events) {
+  COLLAGE_CHECK(events.size() <= kMostEvents) << "too many counters";
   const std::string paranoid = FirstLine("/proc/sys/kernel/perf_event_paranoid");
   for (const int thread : Threads()) {
     const bool is_first = rows_.empty();
     Group group;
-    for (size_t i = 0; i < kHardware.size(); ++i) {
-      if (!is_first && std::ranges::find(hardware_, i) == hardware_.end()) continue;
-      const int file = Open(kHardware[i].config, thread, group.leader);
+    for (size_t i = 0; i < events.size(); ++i) {
+      if (!is_first && std::ranges::find(in_group_, i) == in_group_.end()) continue;
+      const int file = Open(events[i], thread, group.leader);
       const std::string reason = file >= 0 ? "" : WhyNoCounter(errno, paranoid);
-      if (is_first && file >= 0) hardware_.push_back(i);
-      if (is_first) rows_.push_back({kHardware[i].name, reason});
+      if (is_first && file >= 0) in_group_.push_back(i);
+      if (is_first) rows_.push_back({events[i].name, reason});
       if (file < 0) continue;
       if (group.leader < 0) group.leader = file;
       group.members.push_back(file);
     }
     groups_.push_back(std::move(group));
-    if (hardware_.empty()) break;
+    if (in_group_.empty()) break;
   }
+  first_of_system_ = rows_.size();
   rows_.push_back({"page_faults", ""});
   rows_.push_back({"context_switches", ""});
   rows_.push_back({"cpu_seconds", ""});
@@ -115,25 +116,25 @@ Counters::~Counters() {
 void Counters::Read(std::span<double> counts) const {
   std::ranges::fill(counts, 0);
   for (const Group& group : groups_) {
-    if (group.members.size() != hardware_.size() || group.leader < 0) continue;
+    if (group.members.size() != in_group_.size() || group.leader < 0) continue;
     struct {
       uint64_t number, enabled, running;
-      std::array<uint64_t, kHardware.size()> values;
+      std::array<uint64_t, kMostEvents> values;
     } read_values{};
     if (read(group.leader, &read_values, sizeof read_values) <= 0 || read_values.running == 0) continue;
     // Counters that take turns were there for a part of the time.
     const double scale = static_cast<double>(read_values.enabled) / static_cast<double>(read_values.running);
-    for (size_t i = 0; i < hardware_.size(); ++i) {
-      counts[hardware_[i]] += static_cast<double>(read_values.values[i]) * scale;
+    for (size_t i = 0; i < in_group_.size(); ++i) {
+      counts[in_group_[i]] += static_cast<double>(read_values.values[i]) * scale;
     }
   }
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  counts[kPageFaults] = static_cast<double>(usage.ru_minflt + usage.ru_majflt);
-  counts[kSwitches] = static_cast<double>(usage.ru_nivcsw + usage.ru_nvcsw);
+  counts[first_of_system_] = static_cast<double>(usage.ru_minflt + usage.ru_majflt);
+  counts[first_of_system_ + 1] = static_cast<double>(usage.ru_nivcsw + usage.ru_nvcsw);
   timespec time;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  counts[kProcessorTime] = static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  counts[first_of_system_ + 2] = static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 }  // namespace collage

@@ -2,12 +2,23 @@
 // of all threads.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace collage {
+
+/// A counter of perf_event_open, by its numbers there.
+struct CounterEvent {
+  const char* name;
+  uint32_t type;
+  uint64_t config;
+};
+
+/// Cycles, instructions, cache misses and branch misses.
+std::span<const CounterEvent> HardwareEvents();
 
 /// Counts of all threads that this process has when it is made. Reading costs some microseconds: runs that are counted
 /// are not those that are timed.
@@ -18,8 +29,8 @@ class Counters {
     std::string reason;  ///< why it is not available; empty if it is
   };
 
-  /// Asks the system for hardware counters (perf_event_open); those of the system are always there.
-  Counters();
+  /// Asks the system for `events`, a few that can be counted at once; counts that are always there come behind them.
+  explicit Counters(std::span<const CounterEvent> events = HardwareEvents());
   ~Counters();
   Counters(const Counters&) = delete;
   Counters& operator=(const Counters&) = delete;
@@ -37,7 +48,8 @@ class Counters {
   };
 
   std::vector<Row> rows_;
-  std::vector<size_t> hardware_;  ///< rows of those that a group has, in its order
+  std::vector<size_t> in_group_;  ///< rows of those that a group has, in its order
+  size_t first_of_system_ = 0;    ///< row of the first count that is always there
   std::vector<Group> groups_;
 };
 

@@ -85,10 +85,11 @@ Fact CountersFact(const std::vector<CounterProfile>& counters) {
       sentence = Literal(names[counter.reason]) + ": {reason}";
     }
     rows.push_back(
-        Fact::Record(
-            "", "",
-            {Fact::Text("name", "", counter.name), Fact::Flag("available", "", counter.reason.empty()),
-             Fact::Text("reason", "", counter.reason), Fact::Number("per_run", "", counter.per_run, Unit::kNone)})
+        Fact::Record("", "",
+                     {Fact::Text("name", "", counter.name), Fact::Flag("available", "", counter.reason.empty()),
+                      Fact::Text("reason", "", counter.reason),
+                      Fact::Number("per_run", "", counter.per_run,
+                                   counter.name.ends_with("seconds") ? Unit::kSeconds : Unit::kNone)})
             .Says(std::move(sentence)));
   }
   return Fact::Table("counters", "counters", std::move(rows)).Inline().SeparatedBy(" · ");

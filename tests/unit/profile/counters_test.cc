@@ -2,9 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/perf_event.h>
 #include <sys/mman.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <thread>
 
 namespace collage {
 namespace {
@@ -51,6 +55,35 @@ TEST(CountersTest, EachIsCountedOrSaysWhyNot) {
       EXPECT_EQ(after[i], 0) << names[i];
     }
   }
+}
+
+TEST(CountersTest, ThreadsAreCountedTogether) {
+  // Counters of the kernel, which virtual machines have, too; read like those of the processor.
+  constexpr std::array kEvents{CounterEvent{"nothing", PERF_TYPE_HARDWARE, 12345},
+                               CounterEvent{"nanoseconds", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
+                               CounterEvent{"faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS}};
+  std::atomic<int> state = 0;
+  std::atomic<int64_t> sum = 0;
+  const auto work = [&] {
+    for (int64_t i = 0; i < 20'000'000; ++i) sum.fetch_add(i, std::memory_order_relaxed);
+  };
+  std::thread other([&] {
+    state = 1;
+    while (state != 2) std::this_thread::yield();
+    work();
+  });
+  while (state != 1) std::this_thread::yield();
+  const Counters counters(kEvents);
+  EXPECT_NE(counters.rows().at(0).reason, "");
+  std::vector<double> before(counters.rows().size()), after(before);
+  counters.Read(before);
+  state = 2;
+  other.join();
+  counters.Read(after);
+  if (!counters.rows().at(1).reason.empty()) GTEST_SKIP() << counters.rows().at(1).reason;
+  EXPECT_EQ(after[0], 0);
+  EXPECT_GT(after[1] - before[1], 10e6) << "nanoseconds of a thread that this one only waited for";
+  EXPECT_GT(after[5] - before[5], 0.01) << "seconds of all threads";
 }
 
 }  // namespace
