@@ -1,7 +1,10 @@
 // recorder.cc: the clock and the counters around each step.
 #include "profile/recorder.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "cost/measure/timing.h"
 
 namespace collage {
 namespace {
@@ -40,6 +43,22 @@ void Recorder::Begin(const RunStep& step, std::span<const Tensor>) {
   run_.events.back().begin = Clock::now();
 }
 
+CountRecorder::CountRecorder(const Counters& counters)
+    : counters_(counters),
+      before_(counters.rows().size()),
+      after_(counters.rows().size()),
+      of_reading_(counters.rows().size()) {
+  constexpr int kSteps = 101;
+  std::vector<Samples> samples(of_reading_.size());
+  for (int step = 0; step < kSteps; ++step) {
+    Begin({}, {});
+    End();
+    for (size_t i = 0; i < samples.size(); ++i) samples[i].Add(events_.back().counts[i]);
+  }
+  for (size_t i = 0; i < samples.size(); ++i) of_reading_[i] = samples[i].p50();
+  Clear();
+}
+
 void CountRecorder::Begin(const RunStep& step, std::span<const Tensor>) {
   events_.push_back({step, {}});
   counters_.Read(before_);
@@ -48,7 +67,7 @@ void CountRecorder::Begin(const RunStep& step, std::span<const Tensor>) {
 void CountRecorder::End() {
   counters_.Read(after_);
   std::vector<double>& counts = events_.back().counts;
-  for (size_t i = 0; i < after_.size(); ++i) counts.push_back(after_[i] - before_[i]);
+  for (size_t i = 0; i < after_.size(); ++i) counts.push_back(std::max(after_[i] - before_[i] - of_reading_[i], 0.0));
 }
 
 }  // namespace collage

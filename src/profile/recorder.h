@@ -55,15 +55,15 @@ class StepLister : public RunObserver {
   Look look_;
 };
 
-/// Reads counters around each call of a step.
+/// Reads counters around each call of a step. Counts that reading itself adds, found with steps that do nothing, are
+/// taken off.
 class CountRecorder : public RunObserver {
  public:
   struct Event {
     RunStep step;
     std::vector<double> counts;  ///< during the call, in the order of the counters
   };
-  explicit CountRecorder(const Counters& counters)
-      : counters_(counters), before_(counters.rows().size()), after_(counters.rows().size()) {}
+  explicit CountRecorder(const Counters& counters);
 
   void Clear() { events_.clear(); }
   const std::vector<Event>& events() const { return events_; }
@@ -74,6 +74,7 @@ class CountRecorder : public RunObserver {
  private:
   const Counters& counters_;
   std::vector<double> before_, after_;
+  std::vector<double> of_reading_;  ///< counts of a step that does nothing
   std::vector<Event> events_;
 };
 
