@@ -127,9 +127,10 @@ struct CompileReport {
   int64_t num_failed = 0;
   int64_t num_below_bound = 0;  ///< costs below their supposed lower bound
   bool budget_spent = false;
-  int64_t num_checkpoints = 0;  ///< executables that were written while the search went on
-  bool is_stopped = false;      ///< CompileOptions::should_stop ended it
-  int64_t num_states = 0;       ///< states of the search
+  /// Executables that were written while the search went on, and whether CompileOptions::should_stop ended it.
+  int64_t num_checkpoints = 0;
+  bool is_stopped = false;
+  int64_t num_states = 0;  ///< states of the search
   TuningReport tuning;
   std::optional<Certificate> certificate;  ///< the best mix's; set if there was a search
   std::vector<PartitionChoice> choices;    ///< the best mix's most expensive partitions, in that order
