@@ -98,6 +98,9 @@ struct CompileOptions {
   /// Folder for the parts and the code of each partition of the winner: Relay, MLIR, LLVM IR, assembly, schedule and
   /// layouts (docs/debugging.md). It must be empty or not exist; empty = nowhere.
   std::filesystem::path dump;
+  /// Place for what explains the result (docs/explanation.md): "inside" of the executable, which no run reads; "none";
+  /// or a file, as JSON.
+  std::string explanation = "inside";
   /// Tuning database: a file or a "postgresql://…" URL; empty = $COLLAGE_DATABASE, else ~/.cache/collage/tuning.db.
   std::string database;
   /// Cache level of the operands that only one kernel reads, when it is timed: "near", "shared" or "memory" (see
@@ -165,6 +168,9 @@ struct CompileOptions {
   /// Seconds after which the best cover so far is first written: it is there after ten, and small models need none.
   double first_checkpoint_seconds = 3;
   CompileProgress* progress = nullptr;
+  /// Set by CompileModel and CompileModule: called when the executable is written to a file, `written`, that has not
+  /// the name of `output` yet, and may be added to. The report lacks only what is not over.
+  std::function<void(const CompileReport& report, const std::filesystem::path& written)> on_written;
   /// Set by PackModels (collage/measuring_pack.h) for packs of candidates: these are compiled, nothing else.
   bool packs = false;
 

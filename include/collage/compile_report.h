@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,8 @@
 #include "collage/toolchain_report.h"
 
 namespace collage {
+
+struct GraphExplanation;  // src/driver/explanation/graph_explanation.h
 
 /// One contender of the play-off.
 struct Contender {
@@ -25,9 +28,11 @@ struct Contender {
   int samples = 0;
   /// Score: the median over rounds of its time divided by the mean time of the round.
   double relative = 0;
-  double first_relative = 0;  ///< its score in the first rounds, in which all contenders run
-  bool is_finalist = false;   ///< so near the fastest in the first rounds that the final decided
-  double max_error = 0;       ///< against the reference evaluation of the whole model, relative to its largest result
+  double first_relative = 0;         ///< its score in the first rounds, in which all contenders run
+  bool is_finalist = false;          ///< so near the fastest in the first rounds that the final decided
+  std::vector<double> first_rounds;  ///< seconds of each run in the first rounds
+  std::vector<double> final_rounds;  ///< seconds of each run in the final, if there was one
+  double max_error = 0;  ///< against the reference evaluation of the whole model, relative to its largest result
   std::map<std::string, int> partitions;  ///< by toolchain
   std::string failure;                    ///< why it could not take part; empty when it did
 };
@@ -171,6 +176,8 @@ struct CompileReport {
   std::vector<ToolchainPart> parts;
   /// For a program: operators that no kernel computes, except those that only move a few numbers.
   std::vector<EvaluatedOperator> evaluated;
+  /// The explanation of the result; null for programs, whose regions have their own, and where none is wanted.
+  std::shared_ptr<const GraphExplanation> explanation;
 };
 
 }  // namespace collage

@@ -17,10 +17,10 @@ import sys
 if sys.executable:  # programs that Collage starts run in the same Python; before anything asks for it
     os.environ.setdefault("COLLAGE_PYTHON", sys.executable)
 
-from collage import _core, costs, errors, frontend, relay, reports, target, toolchain, transform
+from collage import _core, costs, errors, explanations, frontend, relay, reports, target, toolchain, transform
 from collage._compile import Progress, compile, operator_table, support, toolchains
 from collage._core import Instance, IRModule, SearchTask
-from collage._executable import Executable, Partition, Port, empty, load
+from collage._executable import Executable, Partition, Port, empty, explanation, load
 from collage._settings import Settings
 from collage.costs import CostEstimator, estimators, register_estimator
 from collage.errors import (
@@ -66,6 +66,8 @@ __all__ = [
     "empty",
     "errors",
     "estimators",
+    "explanation",
+    "explanations",
     "frontend",
     "load",
     "operator_table",

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from collage import _core
 from collage._core import Instance
 from collage.errors import InputError, UnsupportedError
+from collage.explanations import Explanation
 from collage.reports import CompileReport, ProfileReport
 
 
@@ -119,6 +120,21 @@ class Executable:
         """From which model, on which machine it was made."""
         found: dict[str, Any] = json.loads(self._model.metadata_json)
         return found
+
+    def explain(self) -> Explanation:
+        """Why it is made as it is: what was chosen, from which candidates, at which costs. ``collage explain`` shows it.
+
+        Raises:
+            InputError: it was compiled with ``explanation="none"``, or with a file, which `collage.explanation` reads.
+            CorruptError: the explanation is damaged.
+        """
+        text = self._model.explanation_json()
+        if text is None:
+            raise InputError(
+                "the executable has no explanation",
+                hint="compile without explanation='none', or give collage.explanation the file that it was written to",
+            )
+        return cast(Explanation, json.loads(text))
 
     def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         names = [port.name for port in self.inputs]
@@ -267,6 +283,20 @@ def empty(shape: Sequence[int], dtype: str = "float32") -> npt.NDArray[Any]:
         dtype: a name such as "float32"; "bfloat16" needs the package ml_dtypes.
     """
     return _core.empty([int(size) for size in shape], dtype)
+
+
+def explanation(path: str | os.PathLike[str]) -> Explanation:
+    """What explains a compilation, of an executable or of the file that ``explanation="FILE.json"`` wrote.
+
+    Returns:
+        The tree that docs/explanation.md describes.
+
+    Raises:
+        InputError: there is no explanation, or no such file.
+        CorruptError: it is damaged.
+        UnavailableError: another version of Collage wrote it.
+    """
+    return cast(Explanation, json.loads(_core.explanation_json(path)))
 
 
 def load(path: str | os.PathLike[str]) -> Executable:

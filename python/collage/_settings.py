@@ -93,6 +93,10 @@ class Settings(TypedDict, total=False):
     """Write each partition's Relay, MLIR, LLVM IR, assembly, schedule and layouts into this new folder. None: not
     written."""
 
+    explanation: str
+    """Keep what ``collage explain`` tells ``inside`` the executable, where no run reads it, in a file, or nowhere
+    (``none``)."""
+
     database: str | os.PathLike[str] | None
     """Tuning database: a file, or ``postgresql://[USER[:PASSWORD]@]HOST[:PORT]/NAME`` to share costs in a team. None:
     $COLLAGE_DATABASE, else ~/.cache/collage/tuning.db."""

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -16,6 +17,7 @@
 #include "casters.h"
 #include "collage/ir/value.h"
 #include "collage/vm/vm.h"
+#include "explain/explanation_file.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -169,7 +171,10 @@ void BindProgram(nb::module_& m) {
           "num_threads", [](const Program& self) { return self.executable().num_threads(); },
           "Threads that it was compiled for.")
       .def_prop_ro(
-          "metadata_json", [](const Program&) { return "{}"; }, "Nothing is known of how it was made.");
+          "metadata_json", [](const Program&) { return "{}"; }, "Nothing is known of how it was made.")
+      .def(
+          "explanation_json", [](const Program& self) { return ExplanationTextOf(self.executable()); },
+          "See `collage.Executable.explain`; None if there is none.");
 }
 
 }  // namespace collage::python

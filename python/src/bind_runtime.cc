@@ -1,6 +1,8 @@
 // bind_runtime.cc: executables. Inputs are read and outputs written where NumPy or torch have them; the interpreter's
 // lock is free while a model runs.
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
@@ -13,6 +15,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
+#include "explain/explanation_file.h"
 #include "facts.h"
 #include "report/profile_facts.h"
 
@@ -185,6 +188,24 @@ nb::list PartitionRows(const ExecutionPlan& plan) {
   return rows;
 }
 
+namespace {
+
+/// Functions of executables' files.
+void BindFiles(nb::module_& m) {
+  m.def(
+      "explanation_json", [](const std::filesystem::path& path) { return ToJsonText(ReadExplanation(path)); }, "path"_a,
+      "See `collage.explanation`.");
+  m.def(
+      "verify",
+      [](const std::filesystem::path& path) {
+        nb::gil_scoped_release release;
+        vm::Executable::IsBytecode(path) ? vm::Executable::Load(path).CheckConstants() : Executable::Verify(path);
+      },
+      "path"_a, "Checks all checksums of an executable's file; raises CorruptError.");
+}
+
+}  // namespace
+
 nb::object ProfileInPython(const ProfileOptions& options,
                            const std::function<Profile(const ProfileOptions&)>& profile) {
   Profile found;
@@ -223,15 +244,11 @@ void BindRuntime(nb::module_& m) {
           "num_threads", [](const Model& self) { return self.executable().plan().num_threads; },
           "Threads that it was compiled for.")
       .def_prop_ro(
-          "metadata_json", [](const Model& self) { return self.executable().plan().metadata_json; },
-          "How it was made.");
-  m.def(
-      "verify",
-      [](const std::filesystem::path& path) {
-        nb::gil_scoped_release release;
-        vm::Executable::IsBytecode(path) ? vm::Executable::Load(path).CheckConstants() : Executable::Verify(path);
-      },
-      "path"_a, "Checks all checksums of an executable's file; raises CorruptError.");
+          "metadata_json", [](const Model& self) { return self.executable().plan().metadata_json; }, "How it was made.")
+      .def(
+          "explanation_json", [](const Model& self) { return ExplanationTextOf(self.executable()); },
+          "See `collage.Executable.explain`; None if there is none.");
+  BindFiles(m);
   BindInstance(m);
   m.def(
       "empty",

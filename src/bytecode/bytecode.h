@@ -128,6 +128,7 @@ struct Program {
   std::vector<Constructor> constructors;
   std::string file;                          ///< the file that it was loaded from; empty for one made in memory
   std::shared_ptr<const LazyPieces> pieces;  ///< constants in the file; null as above
+  Tensor explanation;                        ///< bytes of the file's; undefined where there is none
 
   /// Throws kCorrupt unless the bytes of `constant`, one of these or of a kernel's, are those that were written. They
   /// are read the first time that somebody asks. Thread-safe.

@@ -386,6 +386,7 @@ Program ReadProgramFile(std::span<std::byte> bytes, std::shared_ptr<void> owner,
     Program program = ReadProgram(in, References(file.index, source));
     ReadNodes(file.index, program);
     program.file = name;
+    program.explanation = FindExplanation(file.index, source);
     program.pieces = std::move(source.pieces);
     return program;
   } catch (const Json::exception& error) {

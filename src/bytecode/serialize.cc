@@ -13,6 +13,7 @@
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "ir/attr_visitor.h"
+#include "runtime/plan/executable_format.h"
 #include "runtime/plan/executable_state.h"
 #include "runtime/plan/kernel_signature.h"
 #include "runtime/plan/plan_json.h"
@@ -68,11 +69,17 @@ class References {
   Json Finish(const std::string& bytecode) {
     Json nodes = Json::array();
     for (const DynamicKernel& kernel : program_.dynamic_kernels) nodes.push_back(kernel.nodes);
-    return {{"bytecode", pieces_.Write(bytecode.data(), bytecode.size())},
-            {"nodes", std::move(nodes)},
-            {"constants", std::move(constants_)},
-            {"code", std::move(code_)},
-            {"kernels", std::move(kernels_)}};
+    Json index = {{"bytecode", pieces_.Write(bytecode.data(), bytecode.size())},
+                  {"nodes", std::move(nodes)},
+                  {"constants", std::move(constants_)},
+                  {"code", std::move(code_)},
+                  {"kernels", std::move(kernels_)}};
+    const Tensor& explanation = program_.explanation;
+    if (explanation.defined()) {
+      program_.CheckConstant(explanation);
+      index[kExplanationPiece] = pieces_.Write(explanation.raw(), explanation.size_bytes());
+    }
+    return index;
   }
 
  private:

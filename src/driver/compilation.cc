@@ -35,6 +35,7 @@ CompileReport Compilation::Run(Purpose purpose) {
     }
     ReportRanking(result, contenders);
     if (purpose == Purpose::kModel) CheckRequired(options_, report_, model_.string());
+    if (Explains()) Explain(contenders, contenders[static_cast<size_t>(result.winner)]);
     Write(result, contenders[static_cast<size_t>(result.winner)]);
   }
   return std::move(report_);

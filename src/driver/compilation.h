@@ -17,6 +17,7 @@
 #include "cost/estimator/measuring_estimator.h"
 #include "driver/covers/candidates.h"
 #include "driver/covers/cover_portfolio.h"
+#include "driver/explanation/explain_graph.h"
 #include "driver/phases/checkpoints.h"
 #include "driver/phases/model_forms.h"
 #include "driver/play_off/play_off.h"
@@ -121,6 +122,11 @@ class Compilation {
   void PackContenders(PackBuilder& pack);
   void WarnOfUnknownCosts() const;
 
+  // explain.cc: what explains the result.
+  bool Explains() const { return options_.explanation != "none"; }
+  void Keep(std::unique_ptr<SearchedForm> searched, const CoverPortfolio& portfolio, FoundCovers found);
+  void Explain(const std::vector<ContenderModule>& contenders, const ContenderModule& winner);
+
   // write.cc: the winner, its choice of partitions, and their compiled code, as far as these are wanted.
   void Write(PlayOffResult& result, const ContenderModule& winner);
 
@@ -148,7 +154,9 @@ class Compilation {
   bool builds_covers_ = false;              ///< whether covers are built, after the search
   std::optional<MeasuredMachine> machine_;  ///< the other machine that is compiled for; nothing: this one
   IRModule module_;
-  std::vector<ModelForm> forms_;    ///< other ones, in which some toolchains want the model
+  std::vector<ModelForm> forms_;  ///< other ones, in which some toolchains want the model
+  /// Forms that were searched, kept for the explanation, if there is one.
+  std::vector<std::unique_ptr<SearchedForm>> searched_;
   std::vector<Contender> dropped_;  ///< baselines that no module was made of, with their failures
   std::unique_ptr<TuningDatabase> database_;
   TemporaryFolder folder_;

@@ -18,6 +18,7 @@
 #include "driver/compile_program.h"
 #include "driver/pack/pack_models.h"
 #include "driver/play_off/whole_model_check.h"
+#include "driver/run_compilation.h"
 #include "driver/toolchain_selection.h"
 #include "driver/unsearched.h"
 #include "lowering/partition_dump.h"
@@ -85,6 +86,14 @@ void CheckOptions(const CompileOptions& options, const Job& job) {
       refuse("the executable and its module go to the same file", options.output.string());
     }
     CheckCanWrite(options.write_module);
+  }
+  if (options.explanation != "inside" && options.explanation != "none") {
+    const std::filesystem::path explanation(options.explanation);
+    if (explanation.empty()) refuse("a place for the explanation is wanted: inside, none or a file", "--explanation");
+    if (explanation.lexically_normal() == options.output.lexically_normal()) {
+      refuse("the executable and its explanation go to the same file", options.output.string());
+    }
+    CheckCanWrite(explanation);
   }
   if (!options.dump.empty()) PartitionDump{options.dump};  // throws where it cannot be begun
   CheckCanWrite(options.output);
@@ -247,7 +256,14 @@ CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOp
   const double seconds = SecondsOf([&] { module = ReadModel(model, options); });
   const bool is_onnx = model.extension() != ".relay";
   const std::vector<OpenInput> open = is_onnx ? FindOpenInputs(module) : std::vector<OpenInput>();
-  CompileReport report = CompileAny(module, model, options, job, open);
+  CompileOptions own = options;
+  if (options.on_written) {
+    own.on_written = [&](CompileReport written, const std::filesystem::path& file) {
+      written.import_seconds += seconds;
+      options.on_written(written, file);
+    };
+  }
+  CompileReport report = CompileAny(module, model, own, job, open);
   report.import_seconds += seconds;
   report.total_seconds += seconds;
   return report;
@@ -262,11 +278,11 @@ ImportOptions ImportOptionsOf(const CompileOptions& options) {
   return importing;
 }
 
-CompileReport CompileModel(const std::filesystem::path& model, const CompileOptions& options) {
+CompileReport RunCompilation(const std::filesystem::path& model, const CompileOptions& options) {
   return ReadAndCompile(model, options, {});
 }
 
-CompileReport CompileModule(const IRModule& module, const std::string& name, const CompileOptions& options) {
+CompileReport RunCompilation(const IRModule& module, const std::string& name, const CompileOptions& options) {
   CheckOptions(options, {});
   RefuseShapes(options, name);
   return CompileAny(module, name, options, {}, /*open_inputs=*/{});

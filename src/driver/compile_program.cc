@@ -23,6 +23,7 @@
 #include "driver/play_off/whole_model_check.h"
 #include "driver/report/report_numbers.h"
 #include "driver/unsearched.h"
+#include "driver/write_executable.h"
 #include "program/regions.h"
 #include "support/file.h"
 #include "support/json_reader.h"
@@ -45,6 +46,7 @@ CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const st
     own.constants.clear();
     own.tune_at.clear();
     own.check_inputs.clear();  // they are the program's
+    own.on_written = nullptr;
     own.budget_seconds *= region.share;
     own.tuning_seconds *= region.share;
     if (own.tuning_trials > 0) {
@@ -283,6 +285,19 @@ class RegionFiles {
   std::vector<std::vector<std::string>> also_;  ///< by file
 };
 
+void Write(const vm::Executable& executable, const CompileOptions& options, CompileReport& report) {
+  report.output_bytes = WriteExecutable(
+      options.output,
+      [&](const std::filesystem::path& file) -> Result<void> {
+        executable.Save(file);
+        return {};
+      },
+      [&](const std::filesystem::path& file) {
+        report.output_bytes = static_cast<int64_t>(std::filesystem::file_size(file));
+        if (options.on_written) options.on_written(report, file);
+      });
+}
+
 }  // namespace
 
 CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
@@ -326,10 +341,9 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
   AddDynamic(winner.module, report);
   AddParts(winner, found.reasons, unknown, report);
   Check(source, *winner.executable, CheckingOf(source, name, options, report.num_threads), options, report);
-  winner.executable->Save(options.output);
   report.evaluated = std::move(winner.evaluated);
+  Write(*winner.executable, options, report);
   WarnOf(report, options, unknown, found.symbolic);
-  report.output_bytes = static_cast<int64_t>(std::filesystem::file_size(options.output));
   report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return report;
 }

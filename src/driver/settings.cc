@@ -232,6 +232,13 @@ std::vector<Setting> FileSettings() {
        .doc = "Write each partition's Relay, MLIR, LLVM IR, assembly, schedule and layouts into this new folder.",
        .unset = "not written",
        .page = "debugging.md#a-native-kernel"},
+      {.name = "explanation",
+       .flag = "--explanation",
+       .group = "Partitions",
+       .type = Text(&Options::explanation, "inside|none|FILE.json", "inside, none or a path"),
+       .doc = "Keep what `collage explain` tells `inside` the executable, where no run reads it, in a file, or nowhere "
+              "(`none`).",
+       .page = "explanation.md"},
   };
 }
 

@@ -1,4 +1,4 @@
-// write_executable.cc: the worker serialises into a file beside the output, which then takes the output's name.
+// write_executable.cc: a file beside the output, which then takes the output's name.
 #include "driver/write_executable.h"
 
 #include <fmt/format.h>
@@ -37,10 +37,13 @@ class PendingFile {
 
 }  // namespace
 
-int64_t WriteExecutable(BuiltExecutable& executable, const std::filesystem::path& output) {
+int64_t WriteExecutable(const std::filesystem::path& output,
+                        const std::function<Result<void>(const std::filesystem::path& file)>& save,
+                        const std::function<void(const std::filesystem::path& file)>& on_written) {
   const PendingFile pending(output);
-  const Result<void> serialised = executable.SerialiseTo(pending.path());
-  if (!serialised.ok()) throw Error(ErrorCategory::kResource, serialised.reason().text, output.string());
+  const Result<void> saved = save(pending.path());
+  if (!saved.ok()) throw Error(ErrorCategory::kResource, saved.reason().text, output.string());
+  if (on_written) on_written(pending.path());
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(pending.path()));
   pending.Commit();
   return bytes;

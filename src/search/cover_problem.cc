@@ -256,45 +256,62 @@ CoverProblem MakeCoverProblem(const DataflowGraph& graph, const CandidateList& c
   return ProblemBuilder(graph, eligible).Build(candidates, variants);
 }
 
-double CoverSeconds(const CoverProblem& problem, const std::vector<VariantIndex>& variants,
-                    const IndexedVector<VariantIndex, double>& exact, CoverCosts& costs) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+std::optional<std::vector<CoverPenalties>> PenaltiesOf(const CoverProblem& problem,
+                                                       const std::vector<VariantIndex>& variants, CoverCosts& costs) {
   IndexedVector<Position, char> covered(problem.num_positions);
   std::unordered_map<int, Format> made;  // value → format
   std::set<FormatUse> wanted(problem.returned.begin(), problem.returned.end()), converted;
   PartitionOrder order(problem);
   std::vector<VariantIndex> ordered;
-  double seconds = 0;
+  std::vector<CoverPenalties> all;
   int num_covered = 0;
   std::optional<VariantIndex> previous;
   for (VariantIndex v : variants) {
     const CoverVariant& variant = problem.variants[v];
-    if (!order.CanJoin(ordered, v)) return kInfinity;
+    if (!order.CanJoin(ordered, v)) return std::nullopt;
     if (order.IsRisky(v)) ordered.push_back(v);
-    double penalty = costs.Transition(v);
-    if (previous) penalty += costs.SwitchPenalty(costs.PlaceOf(*previous), costs.PlaceOf(v));
+    CoverPenalties& penalties = all.emplace_back();
+    penalties.transition = costs.Transition(v);
+    if (previous) penalties.toolchain_switch = costs.SwitchPenalty(costs.PlaceOf(*previous), costs.PlaceOf(v));
     previous = v;
+    const auto convert = [&](int value, Format from, Format to) {
+      penalties.conversions.push_back({value, from, to, costs.Convert(value, from, to)});
+    };
     for (const FormatUse& want : variant.wants) {
       wanted.insert(want);
       if (problem.values.at(want.value).maker == FormattedValue::kGiven) made.emplace(want.value, 0);
       const auto maker = made.find(want.value);
       if (maker == made.end() || maker->second == want.format || !converted.insert(want).second) continue;
-      penalty += costs.Convert(want.value, maker->second, want.format);
+      convert(want.value, maker->second, want.format);
     }
     for (const FormatUse& make : variant.makes) {
       made[make.value] = make.format;
       for (auto it = wanted.lower_bound({make.value, 0}); it != wanted.end() && it->value == make.value; ++it) {
         if (it->format == make.format || !converted.insert(*it).second) continue;
-        penalty += costs.Convert(make.value, make.format, it->format);
+        convert(make.value, make.format, it->format);
       }
     }
-    seconds += exact[v] + penalty;
     for (Position position : variant.covers) {
-      if (covered[position]++ != 0) return kInfinity;
+      if (covered[position]++ != 0) return std::nullopt;
       ++num_covered;
     }
   }
-  return num_covered == problem.num_positions ? seconds : kInfinity;
+  if (num_covered != problem.num_positions) return std::nullopt;
+  return all;
+}
+
+double CoverSeconds(const CoverProblem& problem, const std::vector<VariantIndex>& variants,
+                    const IndexedVector<VariantIndex, double>& exact, CoverCosts& costs) {
+  const std::optional<std::vector<CoverPenalties>> penalties = PenaltiesOf(problem, variants, costs);
+  if (!penalties) return std::numeric_limits<double>::infinity();
+  double seconds = 0;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const CoverPenalties& own = (*penalties)[i];
+    double penalty = own.transition + own.toolchain_switch;
+    for (const CoverConversion& conversion : own.conversions) penalty += conversion.seconds;
+    seconds += exact[variants[i]] + penalty;
+  }
+  return seconds;
 }
 
 }  // namespace collage

@@ -2,6 +2,7 @@
 // values whose formats matter, and what partitions depend on.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -78,6 +79,27 @@ bool MustBeCovered(const DataflowGraph& graph, int index);
 /// some that a variant reads or makes in another memory than the host's.
 CoverProblem MakeCoverProblem(const DataflowGraph& graph, const CandidateList& candidates, const VariantList& variants,
                               const std::vector<bool>& eligible);
+
+/// A change of a value's format that a cover makes necessary.
+struct CoverConversion {
+  int value;
+  Format from;
+  Format to;
+  double seconds;
+};
+
+/// The cost of one variant in a cover beside its own cost. A conversion belongs to the first variant that makes it
+/// necessary, in the cover's order.
+struct CoverPenalties {
+  double transition = 0;
+  double toolchain_switch = 0;  ///< after the variant before it
+  std::vector<CoverConversion> conversions = {};
+};
+
+/// Returns the penalties of each of `variants`, which are a cover in its order; nothing if they are no cover or cannot
+/// be put in order.
+std::optional<std::vector<CoverPenalties>> PenaltiesOf(const CoverProblem& problem,
+                                                       const std::vector<VariantIndex>& variants, CoverCosts& costs);
 
 /// Returns the cost of a cover whose variants cost `exact` (by variant): the sum, in the cover's order, of each
 /// variant's cost, its transition, the toolchain-switch penalty after the one before it, and the conversions that it

@@ -30,4 +30,9 @@ inline double SecondsOf(const std::function<void()>& run) {
   return seconds;
 }
 
+/// Seconds of a clock that is never set: for differences.
+inline double SteadySeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace collage

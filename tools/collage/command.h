@@ -22,6 +22,7 @@ void AddBenchmarkCommand(CLI::App& app);
 void AddProfileCommand(CLI::App& app);
 void AddTargetsCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
+void AddExplainCommand(CLI::App& app);
 void AddImportCommand(CLI::App& app);
 void AddExportCommand(CLI::App& app);
 void AddOptCommand(CLI::App& app);

@@ -22,6 +22,7 @@ constexpr const char* kFooter = R"(Examples:
   collage run model.clg --inputs in.npz --outputs out.npz
   collage benchmark model.clg --model model.onnx            beside every toolchain alone, run in turns
   collage profile model.clg                                 the time of every partition, and the machine's limits
+  collage explain model.clg                                 why it is made so, and how good it can get
   collage targets                                           which toolchains are available, and why not
 
 Exit codes: 0 success · 1 ran, but the answer is no (a comparison failed) · 2 wrong input · 3 unsupported
@@ -71,6 +72,7 @@ int main(int argc, char** argv) {
   collage::cli::AddBenchmarkCommand(app);
   collage::cli::AddProfileCommand(app);
   collage::cli::AddInfoCommand(app);
+  collage::cli::AddExplainCommand(app);
   collage::cli::AddTargetsCommand(app);
   collage::cli::AddImportCommand(app);
   collage::cli::AddExportCommand(app);

@@ -99,6 +99,8 @@ class CostEstimator {
 
   /// Seconds that measuring may take in all; 0 = no limit.
   virtual void SetBudget(double) {}
+  /// Ends processes that wait for questions; the next question starts them again.
+  virtual void Rest() {}
 
   const EstimatorCounts& counts() const { return counts_; }
   /// From now on there is time for what was skipped.

@@ -64,6 +64,7 @@ class MeasuringEstimator : public CostEstimator {
   double SwitchSeconds(const Toolchain& from, const Toolchain& to) override;
   void ForgetSkipped() override;
   void SetBudget(double seconds) override { options_.budget_seconds = seconds; }
+  void Rest() override { runner_->Rest(); }
 
   TuningKey KeyOf(const CostQuery& query) const;
 

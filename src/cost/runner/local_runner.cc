@@ -29,6 +29,8 @@ class LocalRunner : public Runner {
     }
   }
 
+  void Rest() override { worker_.Restart(); }
+
  private:
   Worker worker_;
 };

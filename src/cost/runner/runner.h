@@ -27,6 +27,8 @@ class Runner {
   /// Answers requests, in any order, until there are none or `on_answer` says so. A request that crashed, hung or
   /// failed is answered by a record with the reason.
   virtual void Run(const std::vector<MeasureRequest>& requests, const OnAnswer& on_answer) = 0;
+  /// Ends processes that wait for requests; the next request starts them again.
+  virtual void Rest() {}
 };
 
 /// One at a time, in a worker forked from this process, which shares `candidates` and keeps what it compiles in

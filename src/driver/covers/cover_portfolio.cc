@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "driver/covers/greedy_cover.h"
 #include "driver/precision_budget.h"
+#include "support/stopwatch.h"
 
 namespace collage {
 namespace {
@@ -30,6 +32,9 @@ FoundCovers CoverPortfolio::Search(bool is_first) {
   FoundCovers found;
   set_budget(kGreedyShare);
   std::vector<NamedCover> baselines = Baselines(found.stuck_at);
+  std::vector<Cover> own;
+  for (const NamedCover& one : baselines) own.push_back(one.cover);
+  AddStep(own, 0);
   if (searches && options_.search_with) {
     set_budget(1);
     AddCustom(found);
@@ -42,6 +47,19 @@ FoundCovers CoverPortfolio::Search(bool is_first) {
 
 /// How much faster a cover may be that the best mix is not exchanged for.
 double CoverPortfolio::Tolerance() const { return std::max(estimator_.Noise(), options_.until.value_or(0)); }
+
+/// Notes the best of `covers` whose costs are all known, or what was better before.
+void CoverPortfolio::AddStep(const std::vector<Cover>& covers, double least_seconds) {
+  SearchStep step{SteadySeconds(), estimator_.counts().measured, 0, least_seconds};
+  if (!steps_.empty()) step.best_seconds = steps_.back().best_seconds;
+  if (!steps_.empty()) step.least_seconds = std::max(least_seconds, steps_.back().least_seconds);
+  for (const Cover& cover : covers) {
+    const double seconds = cover.num_unknown == 0 ? partitioner_.SecondsOf(cover) : 0;
+    if (!(seconds > 0 && std::isfinite(seconds))) continue;
+    step.best_seconds = step.best_seconds > 0 ? std::min(step.best_seconds, seconds) : seconds;
+  }
+  steps_.push_back(step);
+}
 
 /// Searches that only find what else may be worth building whole need not be as exact as the noise allows.
 SearchOptions CoverPortfolio::SideSearch() const {
@@ -92,9 +110,11 @@ void CoverPortfolio::AddMixes(const std::function<void(double share)>& set_budge
   const SearchResult primary = partitioner_.Search(
       [&](CandidateIndex candidate) { return is_eager(candidate) && partitioner_.candidates().IsPrimary(candidate); },
       SideSearch());
+  AddStep(primary.covers, 0);
   set_budget(1);
   const SearchResult best = partitioner_.Search(
       is_eager, {.strategy = CostSearch(), .num_covers = options_.num_covers, .tolerance = Tolerance()});
+  AddStep(best.covers, best.least_seconds);
   found.num_states = primary.num_states + best.num_states;
   AddNumbered(best, found);
   if (!primary.covers.empty()) found.covers.push_back({"collage-primary", false, primary.covers[0]});

@@ -23,6 +23,14 @@ struct NamedCover {
   bool merges = false;       ///< whether it is built with neighbours merged (CoalescedForLibraries)
 };
 
+/// How far the searches had come at a time.
+struct SearchStep {
+  double at_seconds = 0;  ///< SteadySeconds
+  int64_t num_measured = 0;
+  double best_seconds = 0;   ///< cost of the best cover; 0: none yet
+  double least_seconds = 0;  ///< no cover of all candidates costs less; 0: not known
+};
+
 struct FoundCovers {
   std::vector<NamedCover> covers;
   std::vector<int> stuck_at;  ///< nodes that no cover reaches beyond
@@ -68,6 +76,9 @@ class CoverPortfolio {
   /// (ToolchainSelection::IsDeferred).
   std::function<bool(CandidateIndex candidate)> IsEager() const;
 
+  /// The steps of all searches so far.
+  const std::vector<SearchStep>& steps() const { return steps_; }
+
   bool is_evolutionary() const { return options_.search == "evolutionary"; }
 
  private:
@@ -82,12 +93,14 @@ class CoverPortfolio {
   void AddPairs(const SearchOptions& options, FoundCovers& found);
   void AddSingle(const SearchOptions& options, FoundCovers& found);
   void AddNumbered(const SearchResult& result, FoundCovers& found);
+  void AddStep(const std::vector<Cover>& covers, double least_seconds);
 
   Partitioner& partitioner_;
   CostEstimator& estimator_;
   const ToolchainSelection& selection_;
   const std::vector<const Toolchain*>& toolchains_;
   const CompileOptions& options_;
+  std::vector<SearchStep> steps_;
 };
 
 }  // namespace collage

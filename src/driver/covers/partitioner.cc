@@ -87,6 +87,18 @@ std::string Partitioner::WhyInvalid(VariantIndex variant) const {
   return refusal == refusals_.end() ? "its cost is infinite" : refusal->second;
 }
 
+std::string Partitioner::RefusalOf(const PartitionSpec& spec, const std::string& label) const {
+  const auto refusal = refusals_.find(std::pair(spec.name, label));
+  return refusal == refusals_.end() ? "" : refusal->second;
+}
+
+const TuningRecord* Partitioner::RecordOf(VariantIndex variant) const {
+  const Costed& of = ClassAt(variant);
+  return of.exact ? &of.record : nullptr;
+}
+
+double Partitioner::LeastOfAny(VariantIndex variant) { return estimator_.LeastOfSchedules(QueryFor(ClassAt(variant))); }
+
 bool Partitioner::IsAtHand(VariantIndex variant) {
   const Costed& of = ClassAt(variant);
   return of.exact || estimator_.IsAtHand(QueryFor(of));
@@ -112,6 +124,7 @@ void Partitioner::Learn(Costed& of, const TuningRecord& record) {
   const bool is_left_out = record.is_skipped && leaves_out_unknown_ && candidate.toolchain != certain_;
   if (!record.is_skipped) of.exact = record.ok ? estimator_.CostOf(record) : kInfinity;
   if (is_left_out) of.exact = kInfinity;
+  of.record = record;
   if (record.ok) {
     of.schedule = record.schedule;
     of.error = record.max_error;
@@ -324,19 +337,15 @@ std::string Partitioner::WhyNot(int node, const PartitionSpec& spec) {
 std::string Partitioner::WhyNoneRuns(int node, const PartitionSpec& spec,
                                      const std::function<bool(VariantIndex variant)>& can_run) const {
   const DataflowGraph& graph = candidates_.graph();
-  const auto refusal_of = [&](const std::string& label) {
-    const auto it = refusals_.find(std::pair(spec.name, label));
-    return it == refusals_.end() ? "" : it->second;
-  };
   std::string why;
   for (const VariantIndex variant : candidates_.variants().indices()) {
     const CandidatePartition& candidate = candidates_.CandidateOf(variant);
     if (candidate.spec->name != spec.name || !candidate.sub_graph.inside().Contains(node)) continue;
     if (can_run(variant)) return "";
-    why = refusal_of(candidate.sub_graph.OperatorLabel(graph));
+    why = RefusalOf(spec, candidate.sub_graph.OperatorLabel(graph));
     if (why.empty()) why = "its candidates have infinite cost";
   }
-  if (why.empty()) why = refusal_of(graph.LabelAt(node));
+  if (why.empty()) why = RefusalOf(spec, graph.LabelAt(node));
   return why.empty() ? "its rule finds no candidate with it" : why;
 }
 

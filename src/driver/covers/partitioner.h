@@ -92,6 +92,14 @@ class Partitioner : public CoverCosts {
   void Decline(VariantIndex variant, const std::string& reason);
   /// Why its cost is infinite, where it is.
   std::string WhyInvalid(VariantIndex variant) const;
+  /// Why `spec` refused the operators `label`; empty if it did not.
+  std::string RefusalOf(const PartitionSpec& spec, const std::string& label) const;
+  /// The record behind its exact cost; null where there is none.
+  const TuningRecord* RecordOf(VariantIndex variant) const;
+  /// The work of its partition.
+  const Work& WorkOf(VariantIndex variant) const { return ClassAt(variant).of->work; }
+  /// Seconds that no kernel of its toolchain goes below on this machine, however its partition is compiled.
+  double LeastOfAny(VariantIndex variant);
   /// The error of its partition's results when it was measured, relative to the largest; 0 if not known.
   double ErrorOf(VariantIndex variant) const { return ClassAt(variant).error; }
   bool IsAtHand(VariantIndex variant) override;
@@ -117,6 +125,7 @@ class Partitioner : public CoverCosts {
     std::optional<double> exact;  ///< seconds
     std::string schedule = {};    ///< by which it takes them
     double error = 0;             ///< found by its check, relative to its largest result; 0 = not known
+    TuningRecord record = {};     ///< behind `exact`
   };
 
   /// Whether the toolchains of these can be in one process.

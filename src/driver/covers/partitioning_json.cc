@@ -26,29 +26,6 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr const char* kFormat = "collage-partitioning";
 constexpr int kVersion = 1;
 
-std::string HashOf(const DataflowGraph& graph) {
-  StructuralHashOptions options;
-  options.constants_by_shape = true;
-  return StructuralHash(graph.function(), options);
-}
-
-OrderedJson NestedToJson(const std::vector<NestedSubGraph>& nested) {
-  OrderedJson list = OrderedJson::array();
-  for (const NestedSubGraph& one : nested) {
-    OrderedJson json{{"inside", one.inside}, {"attrs", OrderedJson::object()}};
-    for (const auto& [name, value] : one.attrs) {
-      if (const std::string* text = value.as_string()) {
-        json["attrs"][name] = *text;
-      } else {
-        json["attrs"][name] = one.attrs.Int(name);
-      }
-    }
-    if (!one.nested.empty()) json["nested"] = NestedToJson(one.nested);
-    list.push_back(std::move(json));
-  }
-  return list;
-}
-
 OrderedJson LayoutsToJson(const std::vector<Layout>& layouts) {
   OrderedJson list = OrderedJson::array();
   for (Layout layout : layouts) list.push_back(std::string(ToString(layout)));
@@ -96,7 +73,7 @@ class Reader {
     if (!json.contains("partitions") || !json.at("partitions").is_array()) Fail("there is no list \"partitions\"");
     if (!json.contains("graph")) return;
     const std::string hash = json.at("graph").value("hash", "");
-    if (!hash.empty() && hash != HashOf(graph_)) {
+    if (!hash.empty() && hash != GraphDigest(graph_)) {
       Fail(fmt::format("this partitioning is of another graph: of {} nodes, this one has {}",
                        json.at("graph").value("nodes", 0), graph_.size()),
            "the model, its shapes, or the passes before partitioning have changed: search again");
@@ -310,8 +287,31 @@ class Reader {
 
 }  // namespace
 
+std::string GraphDigest(const DataflowGraph& graph) {
+  StructuralHashOptions options;
+  options.constants_by_shape = true;
+  return StructuralHash(graph.function(), options);
+}
+
+OrderedJson NestedToJson(const std::vector<NestedSubGraph>& nested) {
+  OrderedJson list = OrderedJson::array();
+  for (const NestedSubGraph& one : nested) {
+    OrderedJson json{{"inside", one.inside}, {"attrs", OrderedJson::object()}};
+    for (const auto& [name, value] : one.attrs) {
+      if (const std::string* text = value.as_string()) {
+        json["attrs"][name] = *text;
+      } else {
+        json["attrs"][name] = one.attrs.Int(name);
+      }
+    }
+    if (!one.nested.empty()) json["nested"] = NestedToJson(one.nested);
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
 std::string PartitioningToJson(const DataflowGraph& graph, const std::vector<ChosenPartition>& chosen) {
-  const OrderedJson header{{"nodes", graph.size()}, {"hash", HashOf(graph)}};
+  const OrderedJson header{{"nodes", graph.size()}, {"hash", GraphDigest(graph)}};
   // One partition a line, for people and for tools that compare lines.
   std::string text = fmt::format("{{\"format\": \"{}\", \"version\": {},\n \"graph\": {},\n \"partitions\": [", kFormat,
                                  kVersion, header.dump());
@@ -342,7 +342,7 @@ OwnedPartitions PartitioningFromJson(std::string_view text, const std::string& w
 bool IsPartitioningOf(std::string_view text, const DataflowGraph& graph) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("graph") || !json.at("graph").is_object()) return false;
-  return json.at("graph").value("hash", Json()) == Json(HashOf(graph));
+  return json.at("graph").value("hash", Json()) == Json(GraphDigest(graph));
 }
 
 std::pair<IRModule, double> PartitionedFromJson(std::string_view text, const std::string& where, const IRModule& module,

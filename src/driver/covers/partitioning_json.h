@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,12 @@ std::string PartitioningToJson(const DataflowGraph& graph, const std::vector<Cho
 OwnedPartitions PartitioningFromJson(std::string_view text, const std::string& where, const DataflowGraph& graph,
                                      const std::vector<bool>& eligible,
                                      const std::vector<const Toolchain*>& toolchains);
+
+/// The digest of a graph in such texts.
+std::string GraphDigest(const DataflowGraph& graph);
+
+/// Nested functions in such texts.
+nlohmann::ordered_json NestedToJson(const std::vector<NestedSubGraph>& nested);
 
 /// Whether the text says that it is of `graph`: it has the digest of that graph.
 bool IsPartitioningOf(std::string_view text, const DataflowGraph& graph);

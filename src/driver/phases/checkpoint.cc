@@ -91,7 +91,9 @@ void Compilation::WriteFaster(const std::vector<ContenderModule>& contenders, co
     checkpoints_.written->seconds = winner.p50;
     return;
   }
-  report_.output_bytes = WriteExecutable(*result.executable, options_.output);
+  report_.output_bytes = WriteExecutable(
+      options_.output, [&](const std::filesystem::path& file) { return result.executable->SerialiseTo(file); },
+      nullptr);
   ++report_.num_checkpoints;
   checkpoints_.written = WrittenCover{contenders.front(), best, winner.p50};
   if (!contenders.front().is_single) checkpoints_.written->contender.name = kWritten;

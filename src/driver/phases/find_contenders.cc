@@ -6,6 +6,7 @@
 #include "collage/support/error.h"
 #include "driver/compilation.h"
 #include "driver/covers/alternatives.h"
+#include "driver/covers/layout_analysis.h"
 #include "driver/covers/partition_for_cover.h"
 #include "driver/covers/partitioning_json.h"
 #include "driver/phases/contender_list.h"
@@ -42,6 +43,7 @@ void Compilation::ForgetSearch() {
   report_.failures.clear();
   report_.choices.clear();
   dropped_.clear();
+  searched_.clear();
 }
 
 /// `stuck` says why there is no cover, if there is none.
@@ -51,40 +53,46 @@ std::vector<ContenderModule> Compilation::SearchForm(const ModelForm& form, std:
   own.budget_seconds = std::max(0.0, own.budget_seconds - report_.search_seconds);
   const Stopwatch stopwatch(report_.search_seconds);
   Phase("candidates");
-  const std::vector<PartitionSpec> specs = selection_->Specs();
-  const Candidates candidates(form.module.main(), specs, report_.num_threads);
+  auto searched = std::make_unique<SearchedForm>(SearchedForm{form, selection_->Specs()});
+  searched->candidates = std::make_unique<Candidates>(form.module.main(), searched->specs, report_.num_threads);
+  const Candidates& candidates = *searched->candidates;
   const bool is_first = form.owners.empty();
   report_.num_candidates += static_cast<int64_t>(candidates.candidates().size());
   report_.num_variants += static_cast<int64_t>(candidates.variants().size());
   report_.num_distinct += static_cast<int64_t>(candidates.classes().size());
   if (options_.progress != nullptr) options_.progress->Costs(report_.num_distinct);
-  const std::unique_ptr<CostEstimator> estimator = MakeEstimatorFor(candidates);
-  Partitioner partitioner(candidates, *estimator);
+  searched->estimator = MakeEstimatorFor(candidates);
+  searched->partitioner = std::make_unique<Partitioner>(candidates, *searched->estimator);
+  CostEstimator& estimator = *searched->estimator;
+  Partitioner& partitioner = *searched->partitioner;
   if (leaves_out_unknown_) partitioner.LeaveOutUnknown(selection_->native());
 
   Phase("search");
-  CoverPortfolio portfolio(partitioner, *estimator, *selection_, own);
+  CoverPortfolio portfolio(partitioner, estimator, *selection_, own);
   EndToEndErrors errors(form.module, toolchains(), *database_, Fingerprint(), PlayOffSettings());
-  CoverSearchState search{form, candidates, *estimator, partitioner, portfolio, errors};
+  CoverSearchState search{form, candidates, estimator, partitioner, portfolio, errors};
   FoundCovers found = FindCovers(search);
   if (builds_covers_ && options_.partition_for.empty() && IsStopped()) {
     report_.is_stopped = true;
     ReportSearch(search, found);
-    return is_first ? ContendersSoFar(search, found) : std::vector<ContenderModule>();
+    std::vector<ContenderModule> so_far = is_first ? ContendersSoFar(search, found) : std::vector<ContenderModule>();
+    if (Explains()) Keep(std::move(searched), portfolio, std::move(found));
+    return so_far;
   }
   if (options_.tuning_seconds > 0 || options_.tuning_trials > 0) {
     found = TuneSchedules(search, std::move(found));
   }
   found = WithoutDeclined(search, std::move(found));
-  const int64_t before = estimator->counts().measured;
+  const int64_t before = estimator.counts().measured;
   const std::vector<Cover> all = is_first ? AllCovers(search) : std::vector<Cover>();
   const std::vector<NamedPartitions> baselines = PartitionForCovers(search);
   // Searched again, so that compiling the model once more finds the same.
-  if (estimator->counts().measured != before) found = FindCovers(search);
-  estimator->CheckComplete();
+  if (estimator.counts().measured != before) found = FindCovers(search);
+  estimator.CheckComplete();
   std::vector<ContenderModule> contenders = Partitioned(search, found, baselines, all, std::move(also));
   if (contenders.empty()) stuck = partitioner.ExplainStuck(found.stuck_at);
   ReportSearch(search, found);
+  if (Explains()) Keep(std::move(searched), portfolio, std::move(found));
   return contenders;
 }
 
@@ -92,9 +100,11 @@ std::vector<ContenderModule> Compilation::SearchForm(const ModelForm& form, std:
 ContenderModule Compilation::GivenContender(const std::filesystem::path& file, const std::string& name) const {
   const std::string text = ReadFile(file);
   const auto of_form = [&](const IRModule& module) -> ContenderModule {
-    auto [partitioned, seconds] =
-        PartitionedFromJson(text, file.string(), module, DataflowGraph(module.main()), toolchains());
-    return {name, false, false, std::move(partitioned), seconds, text};
+    const DataflowGraph graph(module.main());
+    auto [partitioned, seconds] = PartitionedFromJson(text, file.string(), module, graph, toolchains());
+    const OwnedPartitions given =
+        PartitioningFromJson(text, file.string(), graph, ChannelsLastEligible(graph), toolchains());
+    return {name, false, false, std::move(partitioned), seconds, PartitioningToJson(graph, given.chosen)};
   };
   const auto form = std::ranges::find_if(
       forms_, [&](const ModelForm& one) { return IsPartitioningOf(text, DataflowGraph(one.module.main())); });

@@ -13,7 +13,12 @@ void Compilation::Write(PlayOffResult& result, const ContenderModule& winner) {
   {
     const Stopwatch play_off(report_.play_off_seconds);
     const Stopwatch writing(report_.play_off_parts.write);
-    report_.output_bytes = WriteExecutable(*result.executable, options_.output);
+    report_.output_bytes = WriteExecutable(
+        options_.output, [&](const std::filesystem::path& file) { return result.executable->SerialiseTo(file); },
+        [&](const std::filesystem::path& file) {
+          report_.output_bytes = static_cast<int64_t>(std::filesystem::file_size(file));
+          if (options_.on_written) options_.on_written(report_, file);
+        });
     result.executable.reset();  // with its worker
   }
   if (!options_.write_partitioning.empty()) WriteWhole(options_.write_partitioning, winner.partitioning);

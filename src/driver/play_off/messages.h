@@ -26,6 +26,8 @@ void VisitFields(Self& contender, Visitor& visit) {
   visit.Field("relative", contender.relative);
   visit.Field("first_relative", contender.first_relative);
   visit.Field("is_finalist", contender.is_finalist);
+  visit.OptionalField("first_rounds", contender.first_rounds);
+  visit.OptionalField("final_rounds", contender.final_rounds);
 }
 
 /// A request to the worker.

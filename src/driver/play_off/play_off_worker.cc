@@ -9,6 +9,7 @@
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "cost/measure/timing_lock.h"
+#include "driver/explanation/describe_graph.h"
 #include "driver/play_off/ranking.h"
 #include "support/stopwatch.h"
 
@@ -45,6 +46,13 @@ std::map<std::string, int> CountPartitions(const ExecutionPlan& plan) {
   std::map<std::string, int> counts;
   for (const ExecutionPlan::KernelEntry& kernel : plan.kernels) ++counts[kernel.toolchain];
   return counts;
+}
+
+std::vector<double> RoundsOf(const Samples& samples) {
+  constexpr int kDigits = 4;
+  std::vector<double> rounds;
+  for (const double sample : samples.values()) rounds.push_back(Rounded(sample, kDigits));
+  return rounds;
 }
 
 }  // namespace
@@ -153,7 +161,10 @@ void PlayOffWorker::Time(std::vector<Built>& built) {
   if (timed.empty()) return;
   std::vector<Samples> rounds(timed.size());
   TimeRounds(timed, options_.first_seconds, FinalistsAreClear, rounds);
-  for (Built* one : timed) one->found.first_relative = one->found.relative;
+  for (size_t i = 0; i < timed.size(); ++i) {
+    timed[i]->found.first_relative = timed[i]->found.relative;
+    timed[i]->found.first_rounds = RoundsOf(rounds[i]);
+  }
   std::vector<Built*> finalists;
   std::vector<Samples> of_finalists;
   for (const size_t i : Finalists(rounds)) {
@@ -164,6 +175,7 @@ void PlayOffWorker::Time(std::vector<Built>& built) {
   if (RoundsSuffice(of_finalists)) return;  // a final would say the same
   of_finalists.assign(finalists.size(), {});
   TimeRounds(finalists, options_.final_seconds, RoundsSuffice, of_finalists);
+  for (size_t i = 0; i < finalists.size(); ++i) finalists[i]->found.final_rounds = RoundsOf(of_finalists[i]);
 }
 
 /// Times `contenders` in turn for about `seconds`, or until `suffices` says so of the times, which come to `rounds`,

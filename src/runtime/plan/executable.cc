@@ -22,6 +22,7 @@
 
 #include "collage/support/error.h"
 #include "runtime/native_loader.h"
+#include "runtime/plan/executable_format.h"
 #include "runtime/plan/executable_state.h"
 #include "runtime/plan/kernel_signature.h"
 #include "runtime/plan/piece_file.h"
@@ -35,17 +36,6 @@ namespace collage {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr PieceFormat kFormat{
-    .magic = 0x45474c43,  // "CLGE"
-    .version = 2,
-    .index = "plan",
-    .other_file = "not a Collage executable",
-    .damaged = "the executable is damaged",
-    .truncated = "the executable is truncated",
-    .other_version = "the executable has format {}, this Collage reads {}",
-    .remedy = "compile the model again",
-};
 
 void CheckMachine(const Json& json, const std::filesystem::path& path) {
   const MachineInfo& machine = ThisMachine();
@@ -61,6 +51,10 @@ void CheckMachine(const Json& json, const std::filesystem::path& path) {
   throw Error(ErrorCategory::kUnavailable,
               fmt::format("the executable needs {}; this machine ({}) has not got it", missing, machine.cpu),
               path.string(), "compile the model on this machine");
+}
+
+[[noreturn]] void DamagedExplanation(const std::filesystem::path& path) {
+  kExecutableFormat.Damaged("its explanation has a wrong checksum", path);
 }
 
 /// For each blob of `state`, what it is stored as: equal code once, for all who use it.
@@ -152,25 +146,33 @@ void CheckSignatures(const Executable::State& state, const std::vector<SealedCod
 
 /// Reads and checks the `bytes` of a file. `owner` keeps them alive.
 Executable ReadFileOf(std::span<std::byte> bytes, std::shared_ptr<void> owner, const std::filesystem::path& path) {
-  const PieceFile file = ReadPieceFile(bytes, kFormat, path);
+  const PieceFile file = ReadPieceFile(bytes, kExecutableFormat, path);
   ExecutableSource source{PieceReader(file.pieces), std::make_shared<LazyPieces>(), std::move(owner), path.string()};
   try {
     return RestoreExecutable(file.index, source);
   } catch (const Json::exception& error) {
-    kFormat.Damaged(error.what(), path);
+    kExecutableFormat.Damaged(error.what(), path);
   } catch (const Error& error) {
     if (error.category() != ErrorCategory::kCorrupt || !error.where().empty()) throw;
-    kFormat.Damaged(error.message(), path);
+    kExecutableFormat.Damaged(error.message(), path);
   }
 }
 
 }  // namespace
+
+Tensor FindExplanation(const Json& index, ExecutableSource& source) {
+  if (!index.contains(kExplanationPiece)) return {};
+  const Piece piece = source.reader.Read(index.at(kExplanationPiece));
+  source.pieces->Note(piece);
+  return Tensor::View({static_cast<int64_t>(piece.bytes.size())}, kUInt8, piece.bytes.data(), source.owner);
+}
 
 Executable RestoreExecutable(const Json& index, ExecutableSource& source) {
   auto state = std::make_shared<Executable::State>();
   state->file = source.owner;
   state->name = source.name;
   state->pieces = source.pieces;
+  state->explanation = FindExplanation(index, source);
   CheckMachine(index, source.name);
   ReadConstants(index.at("constants"), source, *state);
   const std::vector<SealedCode> codes = ReadCode(index.at("blobs"), source.reader);
@@ -214,6 +216,10 @@ nlohmann::json StoreExecutable(const Executable& executable, PieceWriter& pieces
   for (std::vector<std::byte>& piece : SealBlobs(state, checksums)) {
     json["blobs"].push_back(pieces.Write(std::move(piece)));
   }
+  if (state.explanation.defined()) {
+    if (!state.pieces->IsRight(state.explanation.raw())) DamagedExplanation(state.name);
+    json[kExplanationPiece] = pieces.Write(state.explanation.raw(), state.explanation.size_bytes());
+  }
   json["isa"] = ThisMachine().isa;
   json["features"] = DependsOnProcessor(state.plan) ? ThisMachine().features : std::vector<std::string>();
   return json;
@@ -221,7 +227,7 @@ nlohmann::json StoreExecutable(const Executable& executable, PieceWriter& pieces
 
 void Executable::WriteTo(AtomicFile& file) const {
   PieceWriter pieces(file);
-  pieces.Finish(kFormat, StoreExecutable(*this, pieces));
+  pieces.Finish(kExecutableFormat, StoreExecutable(*this, pieces));
 }
 
 Executable Executable::Load(const std::filesystem::path& path) {
@@ -239,11 +245,12 @@ Executable Executable::FromBytes(std::span<const std::byte> bytes, const std::st
 void Executable::Verify(const std::filesystem::path& path) {
   const Executable executable = Load(path);
   for (size_t i = 0; i < executable.state().constant_checksums.size(); ++i) executable.state().CheckConstant(i);
+  if (!executable.state().pieces->AreRight()) DamagedExplanation(path);
 }
 
 void Executable::State::CheckConstant(size_t index) const {
   if (pieces == nullptr || pieces->IsRight(plan.constants[index].raw())) return;
-  kFormat.Damaged(fmt::format("constant {} has a wrong checksum", index), name);
+  kExecutableFormat.Damaged(fmt::format("constant {} has a wrong checksum", index), name);
 }
 
 const ExecutionPlan& Executable::plan() const { return state_->plan; }

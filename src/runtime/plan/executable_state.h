@@ -21,6 +21,7 @@ struct Executable::State {
   std::string name;                               ///< the file's name
   std::vector<uint64_t> constant_checksums;       ///< as the file states; empty for one made in memory
   std::shared_ptr<const LazyPieces> pieces;       ///< constants of all executables in the file; null as above
+  Tensor explanation;                             ///< as the file has it; undefined where there is none
 
   /// Throws kCorrupt, naming file and constant, unless the bytes of constant `index` are those that were written. They
   /// are read the first time that somebody asks. Thread-safe.
@@ -38,6 +39,9 @@ struct ExecutableSource {
 /// Writes constants and code of `executable`. Returns an index that refers to them: all else that RestoreExecutable
 /// needs.
 nlohmann::json StoreExecutable(const Executable& executable, PieceWriter& pieces);
+/// Returns the bytes of the explanation in a file with this index, undefined if there is none. They are checked with
+/// all constants, or when somebody wants them.
+Tensor FindExplanation(const nlohmann::json& index, ExecutableSource& source);
 /// Reads and checks what StoreExecutable wrote. Throws kCorrupt without a place, or nlohmann's exceptions, where it is
 /// damaged, kUnavailable when this processor cannot run it.
 Executable RestoreExecutable(const nlohmann::json& index, ExecutableSource& source);

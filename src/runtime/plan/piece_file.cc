@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <iterator>
 
 #include "collage/support/error.h"
@@ -134,6 +135,49 @@ PieceFile ReadPieceFile(std::span<std::byte> bytes, const PieceFormat& format, c
   Json index = Json::parse(text, text + header.index_size, nullptr, /*allow_exceptions=*/false);
   if (index.is_discarded()) format.Damaged(fmt::format("its {} cannot be read", format.index), path);
   return {std::move(index), bytes.first(header.index_offset)};
+}
+
+void AddPiece(const std::filesystem::path& path, const PieceFormat& format, const std::string& name,
+              std::span<const std::byte> bytes) {
+  FileHeader header{};
+  Json index;
+  {
+    const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
+    header = ReadHeader(file->bytes(), format, path);
+    index = ReadPieceFile(file->bytes(), format, path).index;
+  }
+  const size_t begin = header.index_offset;  // where the index was
+  index[name] = {begin, bytes.size(), Checksum(bytes.data(), bytes.size())};
+  std::string end(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  end.resize(Aligned(bytes.size()), '\0');
+  header.index_offset = begin + end.size();
+  const std::string text = index.dump(-1, ' ', false, Json::error_handler_t::replace);
+  header.index_size = text.size();
+  header.index_checksum = Checksum(text.data(), text.size());
+  header.own_checksum = header.ExpectedChecksum();
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(begin));
+  file << end << text;
+  file.seekp(0);
+  file.write(reinterpret_cast<const char*>(&header), sizeof header);
+  file.close();
+  std::error_code failed;
+  if (file) std::filesystem::resize_file(path, header.index_offset + header.index_size, failed);
+  if (!file || failed) throw Error(ErrorCategory::kResource, "cannot add to the file", path.string());
+}
+
+std::optional<std::span<const std::byte>> FindPiece(std::span<std::byte> bytes, const PieceFormat& format,
+                                                    const std::string& name, const std::filesystem::path& path) {
+  const PieceFile file = ReadPieceFile(bytes, format, path);
+  if (!file.index.is_object() || !file.index.contains(name)) return std::nullopt;
+  try {
+    const Piece piece = PieceReader(file.pieces).Read(file.index.at(name));
+    if (piece.IsRight()) return piece.bytes;
+  } catch (const Json::exception&) {
+  } catch (const Error& error) {
+    format.Damaged(fmt::format("its {}: {}", name, error.message()), path);
+  }
+  format.Damaged(fmt::format("its {} has a wrong checksum", name), path);
 }
 
 PieceWriter::PieceWriter(AtomicFile& file) : file_(file) { file_.Write(std::string(sizeof(FileHeader), '\0')); }

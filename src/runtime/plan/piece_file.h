@@ -17,6 +17,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -94,6 +95,17 @@ struct PieceFile {
 
 /// Reads header and index of `bytes`. Throws kCorrupt, or kUnavailable for a file of another version.
 PieceFile ReadPieceFile(std::span<std::byte> bytes, const PieceFormat& format, const std::filesystem::path& path);
+
+/// Adds a piece to the file at `path`, whose index then has its place as `name`; readers of the format do not ask for
+/// it. The file must not be in use, and is damaged while this works: it is one that has not its name yet. Throws
+/// kCorrupt for a file that is not of `format`, kResource when it cannot be written.
+void AddPiece(const std::filesystem::path& path, const PieceFormat& format, const std::string& name,
+              std::span<const std::byte> bytes);
+
+/// Returns the piece of the file `bytes` whose place is `name` in its index; nothing if there is none. Throws kCorrupt
+/// when it is damaged, and as ReadPieceFile.
+std::optional<std::span<const std::byte>> FindPiece(std::span<std::byte> bytes, const PieceFormat& format,
+                                                    const std::string& name, const std::filesystem::path& path);
 
 /// Writes each distinct piece of bytes once. The pieces must outlive it.
 class PieceWriter {

@@ -20,6 +20,7 @@ TEST(CompileOnceTest, APartitionThatWasMeasuredIsNotCompiledForThePlayOff) {
   options.num_threads = 1;
   options.toolchains = {"once"};
   options.partition_for = "once";
+  options.explanation = "none";  // it has times
   const IRModule module = ParseModule(
       "def @main(%x: Tensor[(64), float32], %y: Tensor[(3, 5), float32]) { (nn.relu(%x), nn.relu(%y)) }", "relus");
   const CompileReport report = CompileModule(module, "relus", options);

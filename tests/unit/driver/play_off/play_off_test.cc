@@ -45,27 +45,32 @@ class PlayOffTest : public testing::Test {
   TuningDatabase database_{(folder_ / "tuning.db").string()};
 };
 
+int64_t Write(BuiltExecutable& executable, const std::filesystem::path& output) {
+  return WriteExecutable(
+      output, [&](const std::filesystem::path& file) { return executable.SerialiseTo(file); }, nullptr);
+}
+
 TEST_F(PlayOffTest, TheWinnerIsWrittenByWhoeverWantsIt) {
   const PlayOffResult result = Run({ReluBy("paper"), ReluBy("scissors")});
   ASSERT_GE(result.winner, 0);
   EXPECT_EQ(result.seconds.write, 0);
   for (const Contender& one : result.contenders) EXPECT_EQ(one.failure, "") << one.name;
   const std::filesystem::path output = folder_ / "model.clg";
-  const int64_t bytes = WriteExecutable(*result.executable, output);
+  const int64_t bytes = Write(*result.executable, output);
   EXPECT_EQ(bytes, static_cast<int64_t>(std::filesystem::file_size(output)));
   const Executable executable = Executable::Load(output);
   EXPECT_EQ(executable.plan().kernels.at(0).toolchain, result.contenders[static_cast<size_t>(result.winner)].name);
   const std::string first = ReadFile(output);
-  WriteExecutable(*result.executable, output);
+  Write(*result.executable, output);
   EXPECT_EQ(ReadFile(output), first);
 }
 
 TEST_F(PlayOffTest, AFileThatCannotBeWrittenIsNoFaultOfAContender) {
   const PlayOffResult result = Run({ReluBy("paper")});
-  ExpectError([&] { WriteExecutable(*result.executable, folder_ / "missing/model.clg"); }, ErrorCategory::kResource,
+  ExpectError([&] { Write(*result.executable, folder_ / "missing/model.clg"); }, ErrorCategory::kResource,
               "cannot create");
   EXPECT_EQ(result.contenders[0].failure, "");
-  EXPECT_GT(WriteExecutable(*result.executable, folder_ / "model.clg"), 0);
+  EXPECT_GT(Write(*result.executable, folder_ / "model.clg"), 0);
 }
 
 TEST_F(PlayOffTest, ARankingThatIsKnownIsNotTimedAgain) {
@@ -80,7 +85,7 @@ TEST_F(PlayOffTest, ARankingThatIsKnownIsNotTimedAgain) {
     EXPECT_EQ(ToJsonText(known), ToJsonText(first.contenders[i]));
     EXPECT_EQ(known.name, first.contenders[i].name);
   }
-  WriteExecutable(*again.executable, folder_ / "model.clg");
+  Write(*again.executable, folder_ / "model.clg");
   EXPECT_NO_THROW(Executable::Verify(folder_ / "model.clg"));
 }
 

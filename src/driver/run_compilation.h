@@ -1,0 +1,15 @@
+// run_compilation.h: the main job. Explanations are added behind it (collage/compile.h declares what users call).
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "collage/compile.h"
+
+namespace collage {
+
+/// Compiles a model as CompileModel, or a module as CompileModule, does; `options.on_written` adds the explanation.
+CompileReport RunCompilation(const std::filesystem::path& model, const CompileOptions& options);
+CompileReport RunCompilation(const IRModule& module, const std::string& name, const CompileOptions& options);
+
+}  // namespace collage
