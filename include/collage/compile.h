@@ -86,8 +86,7 @@ struct CompileOptions {
   /// partition_for_NAME): it takes the largest partitions that it can, and the native toolchain takes the rest. Nothing
   /// is searched; the partitions are only checked.
   std::string partition_for;
-  /// Compile the choice of partitions in this file, as written by `write_partitioning` and perhaps edited: nothing is
-  /// searched.
+  /// Compile the choice of partitions in this file, as `write_partitioning` writes it; nothing is searched.
   std::filesystem::path partitioning;
   /// Files like `partitioning` whose choices enter the play-off beside the covers that are found.
   std::vector<std::filesystem::path> also;
@@ -98,8 +97,7 @@ struct CompileOptions {
   /// Folder for the parts and the code of each partition of the winner: Relay, MLIR, LLVM IR, assembly, schedule and
   /// layouts (docs/debugging.md). It must be empty or not exist; empty = nowhere.
   std::filesystem::path dump;
-  /// Place for what explains the result (docs/explanation.md): "inside" of the executable, which no run reads; "none";
-  /// or a file, as JSON.
+  /// Place for what explains the result (docs/explanation.md): "inside" of the executable, "none", or a JSON file.
   std::string explanation = "inside";
   /// Tuning database: a file or a "postgresql://…" URL; empty = $COLLAGE_DATABASE, else ~/.cache/collage/tuning.db.
   std::string database;
@@ -145,8 +143,7 @@ struct CompileOptions {
   /// search was from the best (`CompileReport::optimality_loss_seconds`); 0 = never.
   int max_optimality_covers = 24;
   /// Largest accepted difference of a contender's results from the reference evaluation of the whole model, as a share
-  /// of the largest element of each result. Empty: the tolerance that follows from their dtypes and from rounding to
-  /// integers.
+  /// of the largest element of each result. Empty: the tolerance that follows from dtypes and rounding to integers.
   std::optional<double> max_error;
   /// Inputs for correctness checks, beside random ones: each a value for every input, by name. Inputs whose names,
   /// dtypes or shapes are not the model's are refused before the search.
@@ -158,18 +155,15 @@ struct CompileOptions {
   /// Place at which candidates are measured: "local", or a Ray cluster: "ray", "ray:HOST:PORT", "ray://HOST:PORT"
   /// (docs/many-machines.md). Play-offs are always on this machine.
   std::string runner = "local";
-  /// The Python interpreter that speaks to Ray; empty = $COLLAGE_PYTHON, else the one that Collage was built with, else
-  /// python3.
+  /// The Python that speaks to Ray; empty = $COLLAGE_PYTHON, else the one that Collage was built with, else python3.
   std::string runner_python;
-  /// Compile for a machine that is not this one, by the name that `collage measure` gave it: its costs are known ones
-  /// of the database only, and nothing is run here, neither candidates nor the executable (docs/many-machines.md).
-  /// Empty: for this machine.
+  /// Compile for another machine (empty: for this one), by the name that `collage measure` gave it: its costs are known
+  /// ones of the database only, and nothing is run here, no candidates and no executable (docs/many-machines.md).
   std::string machine;
   /// Seconds after which the best cover so far is first written: it is there after ten, and small models need none.
   double first_checkpoint_seconds = 3;
   CompileProgress* progress = nullptr;
-  /// Set by CompileModel and CompileModule: called when the executable is written to a file, `written`, that has not
-  /// the name of `output` yet, and may be added to. The report lacks only what is not over.
+  /// Set by CompileModel: called with the executable, not named `output` yet, and a report of all that is over.
   std::function<void(const CompileReport& report, const std::filesystem::path& written)> on_written;
   /// Set by PackModels (collage/measuring_pack.h) for packs of candidates: these are compiled, nothing else.
   bool packs = false;
@@ -178,7 +172,7 @@ struct CompileOptions {
   bool runs_elsewhere() const { return packs || !machine.empty(); }
 };
 
-/// Returns how an ONNX model is imported that is compiled with `options`.
+/// Returns how a model is imported that is compiled with `options`.
 ImportOptions ImportOptionsOf(const CompileOptions& options);
 
 /// Compiles the ONNX model, or the Relay text (".relay"), at `model`. A model with control flow, closures, data or

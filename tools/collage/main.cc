@@ -51,18 +51,8 @@ int Finish(int code) {
   return Fail({collage::ErrorCategory::kResource, "cannot write all to standard output"});
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit is an error of that write, not the end
-  collage::CleanUpWhenInterrupted();
-  CLI::App app(
-      "Compiles a trained model into one file that runs it at the lowest latency measured on this machine:\n"
-      "measures which sub-graphs run fastest on which toolchain, and covers the model with the best mix.");
-  app.name("collage");
-  app.footer(kFooter);
-  app.require_subcommand(1);
-  app.set_version_flag("--version", COLLAGE_VERSION);
+/// The sub-commands, in the order of the help text.
+void AddCommands(CLI::App& app) {
   collage::cli::AddCompileCommand(app);
   collage::cli::AddTuneCommand(app);
   collage::cli::AddPackCommand(app);
@@ -86,6 +76,21 @@ int main(int argc, char** argv) {
   collage::cli::AddDatabaseCommand(app);
   collage::cli::AddBundleCommand(app);
   collage::cli::AddWorkerCommand(app);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit is an error of that write, not the end
+  collage::CleanUpWhenInterrupted();
+  CLI::App app(
+      "Compiles a trained model into one file that runs it at the lowest latency measured on this machine:\n"
+      "measures which sub-graphs run fastest on which toolchain, and covers the model with the best mix.");
+  app.name("collage");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", COLLAGE_VERSION);
+  AddCommands(app);
   app.footer(kFooter + EnvironmentHelp());  // after the sub-commands, which take over the footer that they find
   try {
     app.parse(argc, argv);

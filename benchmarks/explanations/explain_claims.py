@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """explain_claims.py: whether what `collage explain` claims is true: runner-ups of the most expensive partitions, on the clock.
 
-    benchmarks/explain_claims.py [--threads 1] [--budget 5m] [--seconds 4] [--database FILE] [--collage COMMAND] MODEL [MODEL…]
+    benchmarks/explanations/explain_claims.py [--threads 1] [--budget 5m] [--seconds 4] [--database FILE] [--collage COMMAND] MODEL…
 
 Compiles each MODEL (as for repeatability.py), and lets `collage explain --verify all` compile the runner-up of each of its five
 most expensive partitions and time it beside the executable. --details prints a line for each claim to standard error. Columns:
@@ -21,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from repeatability import model_file, shape_arguments
 
