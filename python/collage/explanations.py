@@ -178,6 +178,7 @@ class _ExplainedPartition(TypedDict, total=False):
     kernel: int
     seconds: float
     share: float
+    skipped: bool
 
 
 class ExplainedPartition(_ExplainedPartition):

@@ -119,6 +119,11 @@ Fact CostLine(const ExplainedCost* cost) {
           "samples][ · no kernel here takes less than {least_seconds}][ · schedule {schedule}]");
 }
 
+std::string WhyNoAlternatives(const GraphExplanation& graph, const ExplainedPartition& partition) {
+  return partition.is_skipped ? "not looked for: those of more expensive partitions took the time there is"
+                              : graph.no_alternatives;
+}
+
 Fact RefusedTable(const GraphExplanation& graph, const ExplainedPartition& partition) {
   std::vector<Fact> rows;
   for (const ExplainedRefusal& one : partition.refused) {
@@ -157,7 +162,7 @@ Fact WhyRecord(const Explanation& explanation, const PartitionPlace& place) {
                   .Says("{inputs} -> {outputs}"),
               Fact::Texts("nodes", "nodes", NamesOf(graph, partition.nodes)).SeparatedBy(" "),
               AlternativesTable(graph, partition), RefusedTable(graph, partition),
-              Fact::Line("no others", {Fact::Text("no_alternatives", "", graph.no_alternatives)})
+              Fact::Line("no others", {Fact::Text("no_alternatives", "", WhyNoAlternatives(graph, partition))})
                   .Says("{no_alternatives}")})
       .Says("partition {partition} of {of}" + region +
             ": {operators:100} by {toolchain}[, {seconds}][ ({share})]{?region}");
@@ -193,7 +198,8 @@ Fact WhyNotRow(const Explanation& explanation, const PartitionPlace& place, cons
     if (is_one(one.toolchain)) reasons.push_back(one.reason);
   }
   if (reasons.empty()) {
-    reasons.push_back(graph.no_alternatives.empty() ? "it has no candidate for these nodes" : graph.no_alternatives);
+    const std::string none = WhyNoAlternatives(graph, partition);
+    reasons.push_back(none.empty() ? "it has no candidate for these nodes" : none);
   }
   return Fact::Record("", "",
                       {Fact::Integer("partition", "partition", static_cast<int64_t>(place.partition)),

@@ -17,6 +17,7 @@
 #include "driver/explanation/describe_graph.h"
 #include "driver/explanation/explain_candidates.h"
 #include "ir/place.h"
+#include "support/stopwatch.h"
 #include "target/annotations.h"
 
 namespace collage {
@@ -25,6 +26,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Alternatives of the partitions that take most are found first; a large graph has no time for all.
+constexpr double kMostSeconds = 5;
 // Rows that keep an explanation of a large model below some hundred kilobytes.
 constexpr size_t kMostCandidates = 5000;
 
@@ -177,14 +180,23 @@ class GraphExplainer {
       explanation_.no_alternatives = "costs of the winner's partitions are not known";
       return;
     }
-    for (size_t i = 0; i < numbers.size(); ++i) AddAlternatives(finder, i, explanation_.partitions[i]);
+    std::vector<size_t> dearest(numbers.size());
+    std::iota(dearest.begin(), dearest.end(), size_t{0});
+    std::ranges::stable_sort(dearest, std::greater(),
+                             [&](size_t i) { return explanation_.partitions[i].seconds.value_or(0); });
+    const double end = SteadySeconds() + kMostSeconds;
+    for (const size_t i : dearest) {
+      AddPenalties(finder, i, explanation_.partitions[i]);
+      explanation_.partitions[i].is_skipped = SteadySeconds() > end;
+      if (!explanation_.partitions[i].is_skipped) AddAlternatives(finder, i, explanation_.partitions[i]);
+    }
   }
 
   static bool IsSame(const Cover& a, const Cover& b) {
     return std::set(a.variants.begin(), a.variants.end()) == std::set(b.variants.begin(), b.variants.end());
   }
 
-  void AddAlternatives(AlternativeFinder& finder, size_t number, ExplainedPartition& partition) {
+  void AddPenalties(const AlternativeFinder& finder, size_t number, ExplainedPartition& partition) const {
     if (partition.seconds) partition.share = Rounded(*partition.seconds / finder.seconds());
     const CoverPenalties& penalties = finder.penalties()[number];
     partition.transition_seconds = Rounded(penalties.transition);
@@ -194,6 +206,9 @@ class GraphExplainer {
       partition.conversions.push_back(ConversionOf(one));
     }
     partition.conversion_seconds = Rounded(partition.conversion_seconds);
+  }
+
+  void AddAlternatives(AlternativeFinder& finder, size_t number, ExplainedPartition& partition) {
     AlternativeFinder::Ways ways = finder.Within(number);
     for (const CoverAlternative& one : ways.alternatives) {
       partition.alternatives.push_back(AlternativeOf(one, ExplainedAlternative::Scope::kSame));

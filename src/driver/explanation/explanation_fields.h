@@ -140,6 +140,7 @@ void VisitFields(Self& partition, Visitor& visit) {
   visit.Field("conversions", partition.conversions);
   visit.Field("alternatives", partition.alternatives);
   visit.Field("refused", partition.refused);
+  visit.OptionalField("skipped", partition.is_skipped);
 }
 
 template <typename Self, typename Visitor>

@@ -130,6 +130,7 @@ struct ExplainedPartition {
   std::vector<ExplainedConversion> conversions = {};
   std::vector<ExplainedAlternative> alternatives = {};
   std::vector<ExplainedRefusal> refused = {};  ///< toolchains that have no other way of their own
+  bool is_skipped = false;                     ///< alternatives were not looked for: others took the time there was
 };
 
 /// Nodes that a toolchain does not compute.

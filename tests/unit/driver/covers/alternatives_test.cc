@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -10,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "driver/covers/alternative_finder.h"
 #include "unit/partition/graphs.h"
 
 namespace collage {
@@ -339,6 +342,85 @@ TEST(AlternativesOfRandomGraphsTest, EqualTheEnumerationOfAllCovers) {
   }
   EXPECT_GT(num_compared, 20);
   EXPECT_GT(num_alternatives, 50);
+}
+
+/// By definition, of all covers without the candidate of `best`'s variant `number`: the extra cost of the cheapest that
+/// replaces it and one other variant by candidates of which one is over both.
+double LeastWithANeighbour(Partitioner& partitioner, const std::vector<Cover>& all, const Cover& best, size_t number) {
+  const Candidates& candidates = partitioner.candidates();
+  const auto covers = [&](VariantIndex v) { return partitioner.Problem().variants[v].covers; };
+  const auto overlap = [&](VariantIndex a, VariantIndex b) {
+    const std::vector<Position> in_b = covers(b);
+    return std::ranges::any_of(covers(a), [&](Position p) { return std::ranges::binary_search(in_b, p); });
+  };
+  double least = kInfinity;
+  for (const Cover& cover : all) {
+    const std::set<VariantIndex> variants(cover.variants.begin(), cover.variants.end());
+    const auto is_own = [&](VariantIndex v) {
+      return candidates.variant(v).candidate == candidates.variant(best.variants[number]).candidate;
+    };
+    std::vector<VariantIndex> replaced;
+    std::ranges::copy_if(best.variants, std::back_inserter(replaced),
+                         [&](VariantIndex v) { return !variants.contains(v); });
+    if (std::ranges::any_of(variants, is_own) || replaced.size() != 2) continue;
+    const bool is_over_both = std::ranges::any_of(
+        variants, [&](VariantIndex v) { return overlap(v, replaced[0]) && overlap(v, replaced[1]); });
+    if (is_over_both) least = std::min(least, cover.seconds - best.seconds);
+  }
+  return least;
+}
+
+/// Whether the alternative's cover is one of `all`, and costs as much as it says.
+bool IsReal(const std::vector<Cover>& all, const Cover& best, const CoverAlternative& alternative) {
+  std::set<VariantIndex> variants(best.variants.begin(), best.variants.end());
+  for (const size_t replaced : alternative.replaces) variants.erase(best.variants[replaced]);
+  variants.insert(alternative.variants.begin(), alternative.variants.end());
+  return std::ranges::any_of(all, [&](const Cover& cover) {
+    return std::set<VariantIndex>(cover.variants.begin(), cover.variants.end()) == variants &&
+           std::abs(cover.seconds - best.seconds - alternative.extra_seconds) < 1e-9;
+  });
+}
+
+TEST(AlternativesOfRandomGraphsTest, OfNeighboursAreRealAndMissNoCandidateOverTwo) {
+  const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 8);
+  const testing_graphs::AnyToolchain acme("acme", FusionStyle::kArbitrary, 2);
+  int num_found = 0, num_least = 0;
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const Function function = testing_graphs::RandomFunction(2 + static_cast<int>(random() % 2), random);
+    const std::vector<PartitionSpec> specs = testing_graphs::SpecsOf({&native, &acme});
+    const Candidates candidates(function, specs, 1);
+    Random estimator(seed);
+    Partitioner partitioner(candidates, estimator);
+    const SearchResult found = partitioner.Search(All, {});
+    const std::optional<std::vector<Cover>> all = partitioner.AllCovers(2000);
+    if (found.covers.empty() || !all) continue;
+    AskAll(partitioner);
+    const Cover& best = found.covers[0];
+    AlternativeFinder finder(partitioner, best, All);
+    EXPECT_NEAR(finder.seconds(), best.seconds, 1e-9);
+    for (size_t number = 0; number < best.variants.size(); ++number) {
+      double least = kInfinity;
+      for (const CoverAlternative& one : finder.Around(number)) {
+        EXPECT_TRUE(IsReal(*all, best, one));
+        EXPECT_GT(one.replaces.size(), 1U);
+        EXPECT_NE(std::ranges::find(one.replaces, number), one.replaces.end());
+        least = std::min(least, one.extra_seconds);
+        ++num_found;
+      }
+      for (const CoverAlternative& one : finder.Within(number).alternatives) {
+        EXPECT_TRUE(IsReal(*all, best, one));
+        least = std::min(least, one.extra_seconds);
+      }
+      const double expected = LeastWithANeighbour(partitioner, *all, best, number);
+      EXPECT_LE(least, expected + 1e-9);
+      num_least += expected < kInfinity ? 1 : 0;
+    }
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(num_found, 30);
+  EXPECT_GT(num_least, 30);
 }
 
 }  // namespace
