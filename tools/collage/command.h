@@ -23,6 +23,7 @@ void AddProfileCommand(CLI::App& app);
 void AddTargetsCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
 void AddExplainCommand(CLI::App& app);
+void AddReportCommand(CLI::App& app);
 void AddImportCommand(CLI::App& app);
 void AddExportCommand(CLI::App& app);
 void AddOptCommand(CLI::App& app);

@@ -63,6 +63,7 @@ void AddCommands(CLI::App& app) {
   collage::cli::AddProfileCommand(app);
   collage::cli::AddInfoCommand(app);
   collage::cli::AddExplainCommand(app);
+  collage::cli::AddReportCommand(app);
   collage::cli::AddTargetsCommand(app);
   collage::cli::AddImportCommand(app);
   collage::cli::AddExportCommand(app);

@@ -1,0 +1,19 @@
+// html_report.h: the report as one HTML file, which needs nothing else, no network either.
+#pragma once
+
+#include <string>
+
+namespace collage {
+
+/// JSON texts that a page is made of.
+struct HtmlReportSources {
+  std::string explanation;  ///< of the executable (docs/json.md)
+  std::string other;        ///< explanation of an executable to compare it with; empty: none
+  std::string profile;      ///< of `collage profile`; empty: none
+};
+
+/// Returns the page. It holds the sources as JSON, from which all of its numbers come. Throws kInput where a text is no JSON
+/// of its kind.
+std::string RenderHtmlReport(const HtmlReportSources& sources);
+
+}  // namespace collage

@@ -1,0 +1,23 @@
+# What the HTML report is made of: the page's files and those of D3, as bytes in the library; Graphviz, which lays graphs out.
+set(folder ${CMAKE_CURRENT_SOURCE_DIR}/report/html)
+set(source ${CMAKE_BINARY_DIR}/generated/report_page.cc)
+file(GLOB_RECURSE page_files RELATIVE ${folder}/page CONFIGURE_DEPENDS ${folder}/page/*.js ${folder}/page/*.css ${folder}/page/*.html)
+foreach(name ${page_files})
+  list(APPEND embedded ${name}=${folder}/page/${name})
+  list(APPEND embedded_files ${folder}/page/${name})
+endforeach()
+foreach(part array color format interpolate time time-format scale path shape dispatch timer ease selection transition drag zoom axis)
+  set(file ${COLLAGE_D3}/d3-${part}/dist/d3-${part}.min.js)
+  if(NOT EXISTS ${file})
+    message(FATAL_ERROR "${file} is missing: run ./setup first")
+  endif()
+  list(APPEND embedded d3/d3-${part}.min.js=${file})
+endforeach()
+list(APPEND embedded d3/copyright=/usr/share/doc/node-d3-zoom/copyright)
+add_custom_command(OUTPUT ${source} VERBATIM
+                   COMMAND ${CMAKE_COMMAND} -DOUTPUT=${source} "-DFILES=${embedded}" -P ${CMAKE_SOURCE_DIR}/cmake/EmbedFiles.cmake
+                   DEPENDS ${embedded_files} ${CMAKE_SOURCE_DIR}/cmake/EmbedFiles.cmake)
+target_sources(collage_report PRIVATE ${source})
+set_source_files_properties(${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+target_link_libraries(collage_report PUBLIC ${COLLAGE_GVC_LIBRARY} ${COLLAGE_CGRAPH_LIBRARY} ${COLLAGE_DOT_LIBRARY})
+target_link_libraries(collage_compiler PRIVATE ${COLLAGE_GVC_LIBRARY} ${COLLAGE_CGRAPH_LIBRARY} ${COLLAGE_DOT_LIBRARY})
