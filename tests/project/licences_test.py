@@ -15,7 +15,7 @@ def notice() -> dict[str, tuple[str, str]]:
 
 
 def packages() -> list[str]:
-    return re.findall(r"^(?:apt|pip) ([^\s=]+)", text("packages.txt"), re.MULTILINE)
+    return re.findall(r"^(?:test-)?(?:apt|pip) ([^\s=]+)", text("packages.txt"), re.MULTILINE)
 
 
 class Licences(unittest.TestCase):

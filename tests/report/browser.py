@@ -1,7 +1,11 @@
 """Headless Chromium for tests of the report's page; without it, or without Playwright, tests are skipped with the reason."""
 
+import json
+import os
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,3 +68,22 @@ def open_page(browser: Any, file: Path, **options: Any) -> tuple[Any, Problems]:
     page.goto(file.as_uri())
     page.wait_for_selector("html[data-ready=true]", timeout=30_000)
     return page, problems
+
+
+@contextmanager
+def written(explanation: dict[str, Any], **given: dict[str, Any]) -> Iterator[Path]:
+    """Yields the report that `collage report` writes of an explanation; `given` may hold `other` and `profile`."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = {kind: folder / f"{kind}.json" for kind in given}
+        for kind, content in ({"explanation": explanation} | given).items():
+            (folder / f"{kind}.json").write_text(json.dumps(content))
+        options = {"other": "--compare", "profile": "--profile"}
+        words = [word for kind, file in files.items() for word in (options[kind], str(file))]
+        page = folder / "report.html"
+        subprocess.run(
+            [os.environ["COLLAGE"], "report", folder / "explanation.json", "-o", page, *words],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        yield page

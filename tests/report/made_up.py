@@ -18,13 +18,27 @@ def _nodes(num_calls: int, random_: random.Random) -> list[dict[str, Any]]:
             inputs.append(i - random_.randint(2, 11))
         name = EVIL if i == 3 else f"/stage_{i // 100}/block_{i // 10}/node_{i}"
         nodes.append(
-            {"kind": "call", "op": OPERATORS[i % 8], "name": name, "attrs": {"axis": str(i % 4)}, "type": [TYPE], "inputs": inputs}
+            {
+                "kind": "call",
+                "op": OPERATORS[i % 8],
+                "name": name,
+                "attrs": {"axis": str(i % 4)},
+                "type": [TYPE],
+                "inputs": inputs,
+            }
         )
     return nodes
 
 
 def _candidate(toolchain: int, nodes: list[int], cost: int) -> dict[str, Any]:
-    return {"toolchain": toolchain, "rule": "fuse", "nodes": nodes, "inputs": ["plain"], "outputs": ["plain"], "cost": cost}
+    return {
+        "toolchain": toolchain,
+        "rule": "fuse",
+        "nodes": nodes,
+        "inputs": ["plain"],
+        "outputs": ["plain"],
+        "cost": cost,
+    }
 
 
 def _alternative(toolchain: int, candidate: int, replaced: int, extra: float) -> dict[str, Any]:
@@ -59,11 +73,14 @@ def graph(num_calls: int, most_nodes: int, seed: int = 0) -> dict[str, Any]:
         seconds = random_.uniform(1e-6, 1e-3)
         costs += [_cost(seconds, random_), _cost(seconds * 1.5, random_)]
         candidates += [_candidate(chosen, inside, 2 * number), _candidate(other, inside, 2 * number + 1)]
-        conversions = [{"node": inside[0] - 1, "from": "channels_last", "to": "plain", "seconds": 1e-6, "at_least": False}]
+        conversions = [
+            {"node": inside[0] - 1, "from": "channels_last", "to": "plain", "seconds": 1e-6, "at_least": False}
+        ]
         partitions.append({
             "candidate": 2 * number, "operators": "+".join(nodes[node]["op"] for node in inside),
             "first_node": nodes[inside[0]]["name"], "nodes": inside, "step": number, "kernel": number, "seconds": seconds,
-            "share": None, "transition_seconds": 3e-7, "switch_seconds": 0.0, "conversion_seconds": 1e-6 if number % 9 == 4 else 0.0,
+            "share": None, "transition_seconds": 3e-7, "switch_seconds": 0.0,
+            "conversion_seconds": 1e-6 if number % 9 == 4 else 0.0,
             "conversions": conversions if number % 9 == 4 else [],
             "alternatives": [_alternative(other, 2 * number + 1, number, seconds * 0.5)],
             "refused": [{"toolchain": other, "reason": f"declined {EVIL}"}] if number == 0 else [],
@@ -142,4 +159,39 @@ def explanation(num_calls: int, most_nodes: int, seed: int = 0) -> dict[str, Any
         ],
         "memory": {"file_bytes": 409600, "weights_bytes": 8000, "code_bytes": 12000, "arena_bytes": 65536},
         "graphs": [made],
+    }  # fmt: skip
+
+
+def profile(explained: dict[str, Any]) -> dict[str, Any]:
+    """Returns a profile of the first graph: each partition took 10 % more than its cost, on two threads."""
+    steps: list[dict[str, Any]] = []
+    spans: list[dict[str, Any]] = []
+    begin = 0.0
+    for row in explained["graphs"][0]["partitions"]:
+        p50 = 1.1 * (row["seconds"] or 1e-6)
+        step = len(steps)
+        steps.append({
+            "step": step, "kind": "kernel", "plan": "", "plan_step": step, "partition": row["kernel"], "calls": 1,
+            "operators": row["operators"], "p10_seconds": 0.9 * p50, "p50_seconds": p50, "p90_seconds": 1.2 * p50,
+            "cold_seconds": 2 * p50, "bound": "memory", "thread_seconds": [0.9 * p50, 0.8 * p50],
+        })  # fmt: skip
+        spans.append({"thread": 0, "step": step, "region": False, "begin_seconds": begin, "end_seconds": begin + p50})
+        for thread in (0, 1):
+            end = begin + p50 * (0.95 - 0.1 * thread)
+            spans.append({"thread": thread, "step": step, "region": True, "begin_seconds": begin + 0.02 * p50, "end_seconds": end})
+        begin += p50
+    return {
+        "schema": 1, "executable": "made-up.clg", "machine": "a processor", "threads": 2, "runs": 60,
+        "seconds": {"p10": begin * 0.98, "p50": begin, "p90": begin * 1.03}, "first_run_seconds": 2 * begin,
+        "cold_seconds": 1.6 * begin, "load_seconds": 0.004, "overhead": 0.012, "between_steps_seconds": 3e-7,
+        "timed_seconds": {"p10": begin, "p50": begin, "p90": begin},
+        "roof": {"flops_per_second": 2.2e11, "near_bytes_per_second": 2.4e11, "shared_bytes_per_second": 9e10,
+                 "memory_bytes_per_second": 2.1e10},
+        "memory": {"peak_bytes": 31_000_000, "resident_bytes": 29_000_000, "arena_bytes": 65536, "weight_bytes": 8000, "code_bytes": 1},
+        "arenas": [{"plan": "", "memory": "host", "bytes": 65536, "used_bytes": 40960, "values": [
+            {"value": i, "offset": 4096 * (i % 16), "bytes": 4096, "first_step": i, "last_step": i + 2, "type": TYPE}
+            for i in range(len(steps))]}],
+        "counters": [{"name": "cycles", "available": False, "reason": "perf_event_open is not permitted", "per_run": None},
+                     {"name": "page_faults", "available": True, "reason": "", "per_run": 0}],
+        "steps": steps, "timeline": spans,
     }  # fmt: skip

@@ -40,7 +40,8 @@ void AddReportCommand(CLI::App& app) {
       "report", "Write one HTML file that shows what an executable is made of, why, and how fast each part is");
   command->add_option("executable", arguments->executable, "The executable, or its explanation as JSON")->required();
   command->add_option("-o,--output", arguments->output, "HTML file to write")->required();
-  command->add_option("--profile", arguments->profile, "Also show times of real runs: JSON of `collage profile --json`");
+  command->add_option("--profile", arguments->profile,
+                      "Also show times of real runs: JSON of `collage profile --json`");
   command->add_option("--compare", arguments->compare, "Also compare with this executable of the same model");
   command->add_flag("--json", arguments->json, "Print the report as JSON");
   command->callback([arguments] { Run(*arguments); });

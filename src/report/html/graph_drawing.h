@@ -32,8 +32,8 @@ struct GraphDrawing {
   std::vector<std::vector<Point>> edges;  ///< of each edge 3 n + 1 control points of n cubic Bezier curves
 };
 
-/// Lays `shape` out. May take minutes for graphs of thousands of boxes, and a bug in Graphviz ends the process: call it in
-/// a Worker. Throws kInternal where Graphviz gives up.
+/// Lays `shape` out. May take minutes for graphs of thousands of boxes, and a bug in Graphviz ends the process: call it
+/// in a Worker. Throws kInternal where Graphviz gives up.
 GraphDrawing DrawGraph(const GraphShape& shape);
 
 }  // namespace collage

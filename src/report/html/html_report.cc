@@ -18,10 +18,10 @@ namespace {
 using Json = nlohmann::json;
 
 /// In the order in which they are loaded: each needs those before it.
-constexpr std::string_view kLibraries[] = {"d3-array",    "d3-color",     "d3-format",     "d3-interpolate", "d3-time",
-                                           "d3-time-format", "d3-scale",  "d3-path",       "d3-shape",       "d3-dispatch",
-                                           "d3-timer",    "d3-ease",      "d3-selection",  "d3-transition",  "d3-drag",
-                                           "d3-zoom",     "d3-axis"};
+constexpr std::string_view kLibraries[] = {
+    "d3-array",     "d3-color",      "d3-format", "d3-interpolate", "d3-time",  "d3-time-format",
+    "d3-scale",     "d3-path",       "d3-shape",  "d3-dispatch",    "d3-timer", "d3-ease",
+    "d3-selection", "d3-transition", "d3-drag",   "d3-zoom",        "d3-axis"};
 constexpr std::string_view kStyles[] = {"style/colours.css", "style/page.css", "style/drawings.css", "style/print.css"};
 
 std::string_view FileOf(const std::string& name) {

@@ -12,8 +12,8 @@ struct HtmlReportSources {
   std::string profile;      ///< of `collage profile`; empty: none
 };
 
-/// Returns the page. It holds the sources as JSON, from which all of its numbers come. Throws kInput where a text is no JSON
-/// of its kind.
+/// Returns the page. It holds the sources as JSON, from which all of its numbers come. Throws kInput where a text is no
+/// JSON of its kind.
 std::string RenderHtmlReport(const HtmlReportSources& sources);
 
 }  // namespace collage

@@ -164,15 +164,15 @@ Picture InsidePicture(const Json& partition, const Dataflow& dataflow, const std
   for (const size_t node : nodes) {
     for (const size_t source : dataflow.ReadBy(node)) {
       if (!boxes.contains(source) && !ports.contains(source)) {
-        ports[source] = picture.Add({kPortSize, kPortSize, GraphShape::Rank::kFirst}, {{"kind", "in"}, {"node", source}});
+        ports[source] =
+            picture.Add({kPortSize, kPortSize, GraphShape::Rank::kFirst}, {{"kind", "in"}, {"node", source}});
       }
       picture.Connect(boxes.contains(source) ? boxes[source] : ports[source], boxes[node], source);
     }
   }
   for (const size_t node : nodes) {
     if (!exits.contains(node)) continue;
-    const int port =
-        picture.Add({kPortSize, kPortSize, GraphShape::Rank::kLast}, {{"kind", "out"}, {"node", node}});
+    const int port = picture.Add({kPortSize, kPortSize, GraphShape::Rank::kLast}, {{"kind", "out"}, {"node", node}});
     picture.Connect(boxes[node], port, node);
   }
   return picture;
@@ -199,9 +199,8 @@ Json DrawnInside(const Json& partition, const Dataflow& dataflow, const std::set
     box.erase("kind");
     (kind == "node" ? nodes : kind == "in" ? inputs : outputs).push_back(std::move(box));
   }
-  return {{"nodes", std::move(nodes)},          {"inputs", std::move(inputs)},
-          {"outputs", std::move(outputs)},      {"edges", picture.EdgesOf(drawing)},
-          {"width", Rounded(drawing.width)},    {"height", Rounded(drawing.height)}};
+  return {{"nodes", std::move(nodes)},         {"inputs", std::move(inputs)},     {"outputs", std::move(outputs)},
+          {"edges", picture.EdgesOf(drawing)}, {"width", Rounded(drawing.width)}, {"height", Rounded(drawing.height)}};
 }
 
 /// One graph. A partition that cannot be laid out stays folded; a graph that cannot says why.

@@ -21,7 +21,7 @@ export function seconds(value) {
 
 /** A label of an axis: "10 ms", "0". */
 export function axisSeconds(value) {
-  return value === 0 ? "0" : seconds(value).replace(/\.?0+ /, " ");
+  return value === 0 ? "0" : seconds(value).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
 }
 
 /** "+1.20 ms", "−3.0 µs", "0". */

@@ -29,8 +29,9 @@ function arenaChart(arena, index) {
       .attr("y", (row) => y(row.offset + row.bytes)).attr("height", (row) => Math.max(1, y(row.offset) - y(row.offset + row.bytes) - 0.5));
     tells(rects, (row) => [row.value === null ? "workspace" : row.type ?? `value ${row.value}`, `${bytes(row.bytes)} at ${bytes(row.offset)}`, `steps ${row.first_step} to ${row.last_step}`]);
   };
+  const used = typeof arena.used_bytes === "number" ? `, ${bytes(arena.used_bytes)} in use at most` : "";
   const name = arena.plan ? `Working memory of ${arena.plan}` : "Working memory";
-  return chart({ id: `arena-${index}`, title: `${name}, ${bytes(arena.bytes)}`, summary: plural(values.length, "value"), note: "Each value from the step that makes it to the last one that reads it, at its place in the arena.", height: HEIGHT, draw, columns, rows: values });
+  return chart({ id: `arena-${index}`, title: `${name}, ${bytes(arena.bytes)}${used}`, summary: plural(values.length, "value"), note: "Each value from the step that makes it to the last one that reads it, at its place in the arena.", height: HEIGHT, draw, columns, rows: values });
 }
 
 /** Returns a chart for each arena of the profile that holds something. */

@@ -12,7 +12,7 @@ const CACHES = ["near cache", "shared cache", "memory"];
 
 /** The machine's limits: {flops, bandwidths: [{name, bytes per second}]}; unknown ones are left out. */
 function roofs(rates) {
-  const flops = rates?.multiply_adds ? 2 * rates.multiply_adds : null;
+  const flops = rates?.flops ?? null;
   const bandwidths = (rates?.bytes ?? []).map((value, i) => ({ name: CACHES[i] ?? "memory", value })).filter((row) => row.value);
   return { flops, bandwidths };
 }
@@ -93,7 +93,7 @@ function arithmetic(graph, points, limits) {
     drawRoofs(svg.append("g").attr("clip-path", "url(#roofline-clip)"), limits, x, y);
     drawDots(svg, points, graph, (point) => x(point.intensity), (point) => y(point.speed));
   };
-  const note = `Partitions that multiply and add; area: time. ${limits.flops ? "Lines: what this machine measured for itself." : "The machine's limits are not known."} Work is counted as the mathematics need it, so algorithms that save products may lie above a line.`;
+  const note = `Partitions that multiply and add; area: time. ${limits.flops ? "Lines: what this machine measured for itself." : "A profile (--profile) has the machine's limits."} Work is counted as the mathematics need it, so algorithms that save products may lie above a line.`;
   return chart({ id: "roofline", title: "Roofline", summary: `${points.length} partitions`, note, height: HEIGHT, draw, columns, rows: points });
 }
 

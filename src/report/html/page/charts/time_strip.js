@@ -85,7 +85,7 @@ function nameLanes(svg, lanes) {
 export function timeStrip(graph, profile) {
   const marks = [...costMarks(graph), ...(profile ? threadMarks(profile, graph) : [])];
   const threads = profile ? [...new Set(profile.timeline.map((span) => span.thread))].sort((a, b) => a - b) : [];
-  const lanes = ["by cost", ...threads.map((thread) => profile.threads_seen?.find((row) => row.thread === thread)?.name ?? `thread ${thread}`)];
+  const lanes = ["by cost", ...threads.map((thread) => `thread ${thread}`)];
   const bottom = laneTop(lanes.length - 1) + (lanes.length === 1 ? STRIP : LANE) + 4;
   const end = Math.max(0, ...marks.map((mark) => mark.end));
   const draw = (svg, width) => {
