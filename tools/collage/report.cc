@@ -22,7 +22,7 @@ struct Arguments {
 void Run(const Arguments& arguments) {
   HtmlReportSources sources;
   sources.explanation = ReadFile(arguments.executable);
-  if (!arguments.compare.empty()) sources.other = ReadFile(arguments.compare);
+  if (!arguments.compare.empty()) sources.diff = ReadFile(arguments.compare);
   if (!arguments.profile.empty()) sources.profile = ReadFile(arguments.profile);
   const std::string page = RenderHtmlReport(sources);
   WriteWhole(arguments.output, page);

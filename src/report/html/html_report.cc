@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -131,8 +132,10 @@ std::string RenderHtmlReport(const HtmlReportSources& sources) {
     islands += Island("layout", LayOutReport(explanation));
   } catch (const Json::exception& error) {
     throw Error{ErrorCategory::kInput, fmt::format("the explanation lacks a field: {}", error.what())};
+  } catch (const std::out_of_range&) {
+    throw Error{ErrorCategory::kInput, "the explanation names a node or a partition that it does not have"};
   }
-  if (!sources.other.empty()) islands += Island("other", ParsedAs("an explanation", sources.other, "graphs"));
+  if (!sources.diff.empty()) islands += Island("diff", Json::parse(sources.diff));
   if (!sources.profile.empty()) islands += Island("profile", ParsedAs("a profile", sources.profile, "steps"));
   const std::string model = explanation.value("model", "model");
   return Filled(FileOf("page.html"), {{"generator", HtmlText("Collage " + explanation.value("collage", ""))},

@@ -8,7 +8,7 @@ namespace collage {
 /// JSON texts that a page is made of.
 struct HtmlReportSources {
   std::string explanation;  ///< of the executable (docs/json.md)
-  std::string other;        ///< explanation of an executable to compare it with; empty: none
+  std::string diff;         ///< of `collage explain --diff`, with another executable; empty: none
   std::string profile;      ///< of `collage profile`; empty: none
 };
 

@@ -1,6 +1,6 @@
 /**
- * main.js: makes the page of its islands: "explanation" and "layout"; "profile" and "other" (an executable to compare with)
- * where they were given.
+ * main.js: makes the page of its islands: "explanation" and "layout"; "profile" and "diff" (beside another executable) where
+ * they were given.
  */
 import { h, refill } from "collage/base/dom.js";
 import { Explanation, island } from "collage/base/data.js";
@@ -96,7 +96,7 @@ function walk(graph, step) {
 
 function start() {
   const explanation = new Explanation(island("explanation"), island("layout")?.graphs ?? []);
-  const other = island("other");
+  const diff = island("diff");
   const profile = island("profile");
   assignColours(explanation.toolchains());
   if (profile) addProfile(explanation, profile);
@@ -128,7 +128,7 @@ function start() {
     section("overview", "Overview", overview(explanation)),
     graphChoice(explanation, show),
     graphPart,
-    other && section("comparison", "Comparison", comparison(explanation, new Explanation(other))),
+    diff && section("comparison", "Comparison", comparison(explanation, diff)),
     section("made", "How it was made", made(explanation)),
   );
   const top = header(explanation, dialog);

@@ -49,7 +49,7 @@ function toolchains(report) {
 }
 
 /** "threads=2, budget=10": settings that are not as by default. */
-export function settingsText(settings) {
+function settingsText(settings) {
   const text = Object.entries(settings ?? {}).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
   return text || "all as by default";
 }
