@@ -170,6 +170,19 @@ class GraphTest(unittest.TestCase):
         self.page.get_by_role("button", name=GRAPH["nodes"][node - 1]["name"], exact=True).first.click()
         self.assertEqual(self.page.text_content("#details h3"), GRAPH["nodes"][node - 1]["name"])
 
+    def test_colours_may_be_of_shares_in_place_of_toolchains(self):
+        def colour(partition):
+            return self.box(partition).locator(".bar, .stripe").first.evaluate("e => getComputedStyle(e).fill")
+
+        by_toolchain = [colour(i) for i in range(len(PARTITIONS))]
+        self.assertEqual(len(set(by_toolchain)), len({self.toolchain(i) for i in range(len(PARTITIONS))}))
+        self.page.select_option("#colouring", label="Share of the time")
+        by_share = [colour(i) for i in range(len(PARTITIONS))]
+        self.assertEqual(len(set(by_share)), len(PARTITIONS))
+        self.assertIn(share(max(row["share"] or 0 for row in PARTITIONS)), self.page.inner_text("#graph"))
+        self.page.select_option("#colouring", label="Toolchain")
+        self.assertEqual([colour(i) for i in range(len(PARTITIONS))], by_toolchain)
+
     def test_the_keyboard_goes_everywhere(self):
         self.page.keyboard.press("ArrowDown")
         self.assertIn("Partition 0:", self.page.inner_text("#details h3"))

@@ -178,7 +178,15 @@ def profile(explained: dict[str, Any]) -> dict[str, Any]:
         spans.append({"thread": 0, "step": step, "region": False, "begin_seconds": begin, "end_seconds": begin + p50})
         for thread in (0, 1):
             end = begin + p50 * (0.95 - 0.1 * thread)
-            spans.append({"thread": thread, "step": step, "region": True, "begin_seconds": begin + 0.02 * p50, "end_seconds": end})
+            spans.append(
+                {
+                    "thread": thread,
+                    "step": step,
+                    "region": True,
+                    "begin_seconds": begin + 0.02 * p50,
+                    "end_seconds": end,
+                }
+            )
         begin += p50
     return {
         "schema": 1, "executable": "made-up.clg", "machine": "a processor", "threads": 2, "runs": 60,
@@ -187,7 +195,8 @@ def profile(explained: dict[str, Any]) -> dict[str, Any]:
         "timed_seconds": {"p10": begin, "p50": begin, "p90": begin},
         "roof": {"flops_per_second": 2.2e11, "near_bytes_per_second": 2.4e11, "shared_bytes_per_second": 9e10,
                  "memory_bytes_per_second": 2.1e10},
-        "memory": {"peak_bytes": 31_000_000, "resident_bytes": 29_000_000, "arena_bytes": 65536, "weight_bytes": 8000, "code_bytes": 1},
+        "memory": {"peak_bytes": 31_000_000, "resident_bytes": 29_000_000, "arena_bytes": 65536, "weight_bytes": 8000,
+                   "code_bytes": 12000},
         "arenas": [{"plan": "", "memory": "host", "bytes": 65536, "used_bytes": 40960, "values": [
             {"value": i, "offset": 4096 * (i % 16), "bytes": 4096, "first_step": i, "last_step": i + 2, "type": TYPE}
             for i in range(len(steps))]}],

@@ -10,6 +10,7 @@ from texts import number, operators, seconds, share
 
 EXPLANATION = made_up.explanation(400, 6)
 OTHER = made_up.explanation(400, 6, seed=1)
+PROFILE = made_up.profile(EXPLANATION)
 GRAPH = EXPLANATION["graphs"][0]
 PARTITIONS = GRAPH["partitions"]
 
@@ -24,7 +25,7 @@ class PageTest(unittest.TestCase):
         cls.stack = ExitStack()
         cls.addClassCleanup(cls.stack.close)
         cls.browser = cls.stack.enter_context(opened_browser())
-        cls.file = cls.stack.enter_context(written(EXPLANATION, other=OTHER))
+        cls.file = cls.stack.enter_context(written(EXPLANATION, other=OTHER, profile=PROFILE))
 
     def open(self, **options):
         page, self.problems = open_page(self.browser, self.file, **options)
@@ -90,13 +91,13 @@ class PageTest(unittest.TestCase):
             [row[:8] for row in shown],
             [
                 [str(i), toolchain(row), operators(row["operators"]), row["first_node"], str(len(row["nodes"])),
-                 seconds(row["seconds"]), share(row["share"]), shown[i][7]]
+                 seconds(row["seconds"]), seconds(PROFILE["steps"][i]["p50_seconds"]), share(row["share"])]
                 for i, row in enumerate(PARTITIONS)
             ],
         )  # fmt: skip
         end = sum((row["seconds"] or 0) + row["transition_seconds"] + row["conversion_seconds"] for row in PARTITIONS)
-        self.assertEqual(shown[-1][7], seconds(end))
-        self.assertEqual(shown[-1][5:7], ["?", "?"], "what is not known is not 0")
+        self.assertEqual(shown[-1][8], seconds(end))
+        self.assertEqual([shown[-1][5], shown[-1][7]], ["?", "?"], "what is not known is not 0")
 
     def test_the_table_is_sorted_and_filtered(self):
         page = self.open()
@@ -128,7 +129,21 @@ class PageTest(unittest.TestCase):
             [seconds(row["best_seconds"]) for row in GRAPH["progress"]],
         )
         self.assertEqual(self.numbers_of(page, "gap")[-1][4], "3.0 %")
-        self.assertEqual(page.locator("#run .mark.partition").count(), len(PARTITIONS) - 1)
+
+    def test_a_profile_adds_threads_limits_and_memory(self):
+        page = self.open()
+        kinds = page.eval_on_selector_all("#run .mark", "all => all.map(mark => mark.classList[1])")
+        between = sum(1 for row in PARTITIONS if row["transition_seconds"] + row["conversion_seconds"] > 0)
+        self.assertEqual({kind: kinds.count(kind) for kind in sorted(set(kinds))}, {
+            "between": between, "partition": 2 * len(PARTITIONS) - 1, "region": 2 * len(PARTITIONS),
+        })  # fmt: skip
+        self.assertEqual(page.locator("#run .label").all_text_contents(), ["by cost", "thread 0", "thread 1"])
+        self.assertEqual(page.locator("#accuracy circle").count(), len(PARTITIONS) - 1)
+        self.assertIn("float32 arithmetic 220 GFLOP/s", page.locator("#roofline").text_content())
+        self.assertEqual(page.locator("#arena-0 rect.value").count(), len(PARTITIONS))
+        text = page.inner_text("#profile")
+        for expected in (seconds(PROFILE["seconds"]["p50"]), "31.0 MB", "perf_event_open is not permitted"):
+            self.assertIn(expected, text)
 
     def test_labels_of_axes_rise(self):
         page = self.open()
@@ -176,12 +191,12 @@ class PageTest(unittest.TestCase):
         page = self.open()
         text = page.inner_text("#comparison")
         self.assertIn(seconds(OTHER["report"]["p50_seconds"]), text)
-        found = re.search(r"(\d+) parts computed otherwise", text)
+        found = re.search(r"(\d+) parts computed otherwise", text, re.IGNORECASE)
         self.assertGreater(int(found[1]), 5)
         for row in self.rows(page, "#changed"):
             if "?" not in (row[2], row[4]):
                 difference = number(row[5].replace("−", "-").replace("+", "")) if row[5] != "0" else 0.0
-                self.assertAlmostEqual(difference, number(row[2]) - number(row[4]), delta=2e-5)
+                self.assertAlmostEqual(difference, number(row[4]) - number(row[2]), delta=2e-5)
 
     def test_themes(self):
         page = self.open(color_scheme="dark")

@@ -81,8 +81,8 @@ function drawBox(box, graph, greatest) {
 /** The key of a box in joins: an unfolded one is another drawing. */
 const boxKey = (box) => `${box.index}${box.inside ? "u" : ""}`;
 
-/** Shows exactly `boxes` in `layer`. `graph` has their partitions and nodes. */
-export function drawBoxes(layer, boxes, graph) {
+/** Shows exactly `boxes` in `layer`. `graph` has their partitions and nodes; `tint` returns a partition's colour or null. */
+export function drawBoxes(layer, boxes, graph, tint) {
   const greatest = Math.max(0, ...graph.partitions.map((partition) => partition.share ?? 0));
   layer.selectAll("g.item").data(boxes, boxKey).join((enter) =>
     enter.append("g")
@@ -98,7 +98,8 @@ export function drawBoxes(layer, boxes, graph) {
       .each(function draw(box) {
         drawBox.call(this, box, graph, greatest);
       }),
-  ).attr("transform", (box) => `translate(${px(box.x)} ${px(box.y)})`);
+  ).attr("transform", (box) => `translate(${px(box.x)} ${px(box.y)})`)
+    .style("--c", ({ item }) => (item.kind === "partition" ? tint(graph.partitions[item.partition], graph) : null));
 }
 
 /** Whether a partition has one of these values converted to another format before it runs. */

@@ -6,6 +6,7 @@ import { meets, place } from "collage/graph/geometry.js";
 import { drawBoxes, drawEdges } from "collage/graph/graph_draw.js";
 import { h } from "collage/base/dom.js";
 import { onSelect, select } from "collage/base/selection.js";
+import { TINTS } from "collage/graph/tints.js";
 
 const FAR = 0.38; // zoom below which texts cannot be read and are not drawn
 const MOST_ZOOM = 3;
@@ -27,6 +28,7 @@ export class GraphView {
     this.unfolded = new Set();
     this.matches = null; // of a search: a set of nodes
     this.listeners = [];
+    this.tint = TINTS[0].tint;
     this.svg = makeSvg(element);
     this.svg.attr("aria-label", `Graph of ${graph.partitions.length} partitions. Arrow keys go from one to the next, Enter unfolds.`);
     this.world = this.svg.append("g").attr("class", "world");
@@ -133,6 +135,13 @@ export class GraphView {
     this.announce(`Partition ${partition} ${open ? "unfolded" : "folded"}`);
   }
 
+  /** Colours partitions by one of TINTS. */
+  colourBy({ tint }) {
+    this.tint = tint;
+    this.drawn = null;
+    this.refresh();
+  }
+
   unfoldAll() {
     this.graph.layout.inside.forEach((inside, partition) => inside && this.unfolded.add(partition));
     this.arrange();
@@ -179,7 +188,7 @@ export class GraphView {
       const boxes = this.placed.boxes.filter((b) => meets(view, b.x - b.w / 2, b.x + b.w / 2, b.y - b.h / 2, b.y + b.h / 2));
       const edges = this.placed.edges.filter((edge) => meets(view, edge.left, edge.right, edge.top, edge.bottom));
       drawEdges(this.edgeLayer, edges, this.graph.layout, this.graph);
-      drawBoxes(this.boxLayer, boxes, this.graph);
+      drawBoxes(this.boxLayer, boxes, this.graph, this.tint);
       this.mark();
     }
     for (const listener of this.listeners) listener();
