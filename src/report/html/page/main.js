@@ -50,7 +50,7 @@ function section(id, title, ...content) {
 /** The sections about one graph. Returns {sections, view}. */
 function aboutGraph(explanation, graph, profile) {
   const picture = graphSection(graph, announce);
-  const charts = [...timeBars(graph), accuracy(graph), ...roofline(graph, machineRates(profile)), ...progress(graph), ...arenas(profile)];
+  const charts = [...(graph.partitions.length > 0 ? timeBars(graph) : []), accuracy(graph), ...roofline(graph, machineRates(profile)), ...progress(graph), ...arenas(profile)];
   const sections = [
     section("contenders", "Against each toolchain alone", playOff(graph)),
     section("graph", "Graph", picture.content),

@@ -3,15 +3,43 @@
  */
 import * as format from "collage/base/format.js";
 
+// Names of contenders (docs/concepts.md) and what they say; $1 is what the parentheses took.
+const NAMES = [
+  [/^collage-(\d+)$/, "no. $1"],
+  [/^collage-coalesced$/, "neighbours merged"],
+  [/^collage-evolved(?:-(\d+))?$/, "evolved $1"],
+  [/^collage-for-(.+)$/, "of the form for $1"],
+  [/^collage-standard$/, "in full precision"],
+  [/^collage-bounded(?:-(\d+))?$/, "within the error bound $1"],
+  [/^collage-primary$/, "of largest candidates"],
+  [/^collage-(.+)$/, "of $1 only"],
+];
+const ALONE = [
+  [/^partition_for_(.+)$/, "$1 alone, by its own passes"],
+  [/^(.+)-search$/, "$1 alone, its best cover"],
+  [/^(.+)-fuse-ops$/, "$1 alone, as FuseOps groups"],
+  [/^(.+)$/, "$1 alone"],
+];
+
+function inWords(rules, name) {
+  const [pattern, words] = rules.find(([candidate]) => candidate.test(name)) ?? [/$^/, name];
+  return name.replace(pattern, words).trim();
+}
+
 /** How a contender's row is called: "Collage's mix of 2 toolchains", "dnnl alone". */
 export function contenderName(contender) {
-  if (contender.name === "collage-bounded") return "Collage's mix within the error bound";
-  if (/^collage(-\d+)?$/.test(contender.name)) {
-    const toolchains = Object.keys(contender.partitions && !Array.isArray(contender.partitions) ? contender.partitions : {}).length;
-    const mix = toolchains > 1 ? `mix of ${toolchains} toolchains` : "choice";
-    return contender.name === "collage" ? `Collage's ${mix}` : `Collage's ${mix}, no. ${contender.name.slice("collage-".length)}`;
-  }
-  return contender.single ? `${contender.name} alone` : contender.name;
+  const { name } = contender;
+  if (contender.single) return inWords(ALONE, name);
+  if (!name.startsWith("collage")) return name;
+  const number = Object.keys(contender.partitions ?? {}).length;
+  const mix = number > 1 ? `Collage's mix of ${number} toolchains` : "Collage's choice";
+  return name === "collage" ? mix : `${mix}, ${inWords(NAMES, name)}`;
+}
+
+/** Whether a contender is one toolchain as it is, without a search. */
+export function isPlainToolchain(contender, report) {
+  const names = (report.toolchains ?? []).flatMap((toolchain) => [toolchain.name, ...(toolchain.takes_part_as ?? [])]);
+  return Boolean(contender.single) && names.includes(contender.name);
 }
 
 /** "native 3 · dnnl 2". */

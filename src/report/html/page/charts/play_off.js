@@ -44,10 +44,11 @@ function drawRow(group, row, x, winner) {
 
 /** Returns the chart of the play-off of `graph`, and a list of contenders that did not run. */
 export function playOff(graph) {
-  const rows = graph.contenders.filter((row) => !row.failure && row.p50_seconds);
+  const rows = graph.contenders.filter((row) => !row.failure && row.p50_seconds).sort((a, b) => a.p50_seconds - b.p50_seconds);
   const failed = graph.contenders.filter((row) => row.failure);
   if (rows.length === 0) return [h("p", { class: "note" }, "There was no play-off."), notRun(failed)];
   const winner = rows.find((row) => row.name === graph.row.winner) ?? rows[0];
+  rows.sort((a, b) => (b === winner) - (a === winner)); // it may have won by a score in which its median is not the least
   const draw = (svg, width) => {
     const x = scaleOf(rows, LABELS, width - 130);
     axisBelow(svg, x, { y: rows.length * ROW + 4, ticks: 6, tickValues: x.base ? logTicks(x.domain()) : undefined, format: axisSeconds, length: rows.length * ROW, name: x.base ? "time of a run, logarithmic" : "time of a run" });

@@ -83,6 +83,7 @@ function nameLanes(svg, lanes) {
 
 /** Returns the chart of a run of `graph`; `profile` may be null. */
 export function timeStrip(graph, profile) {
+  if (graph.partitions.length === 0) return null;
   const marks = [...costMarks(graph), ...(profile ? threadMarks(profile, graph) : [])];
   const threads = profile ? [...new Set(profile.timeline.map((span) => span.thread))].sort((a, b) => a - b) : [];
   const lanes = ["by cost", ...threads.map((thread) => `thread ${thread}`)];

@@ -54,6 +54,7 @@ function legend(graph) {
 
 /** Returns {content, view}; view is null where there is no picture. */
 export function graphSection(graph, announce) {
+  if (graph.partitions.length === 0) return { content: noPicture(graph.row.no_alternatives ?? "its partitions are not known"), view: null };
   if (!graph.layout || graph.layout.failure) return { content: noPicture(graph.layout?.failure ?? "it was not laid out"), view: null };
   const frame = h("div", { class: "frame" });
   const content = h("div", { class: "graph-section" });

@@ -4,7 +4,7 @@
 import { bytes, count, error, ratio, seconds, share } from "collage/base/format.js";
 import { h, swatch } from "collage/base/dom.js";
 import { colourOf } from "collage/base/palette.js";
-import { contenderName, mix } from "collage/base/words.js";
+import { contenderName, isPlainToolchain, mix } from "collage/base/words.js";
 
 /** The contenders of all sorts that ran, in the order of the report. */
 function ran(report) {
@@ -14,7 +14,7 @@ function ran(report) {
 /** "1.29× as fast as dnnl alone", or that the winner is one toolchain alone. */
 function comparison(report) {
   const winner = ran(report).find((contender) => contender.name === report.winner);
-  const others = ran(report).filter((contender) => contender.single && contender.name !== report.winner);
+  const others = ran(report).filter((contender) => isPlainToolchain(contender, report) && contender.name !== report.winner);
   if (!winner || others.length === 0) return "";
   const parts = others.map((contender) => {
     const gain = contender.to_winner;
