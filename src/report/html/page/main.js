@@ -54,9 +54,9 @@ function aboutGraph(explanation, graph, profile) {
   const sections = [
     section("contenders", "Against each toolchain alone", playOff(graph)),
     section("graph", "Graph", picture.content),
-    section("time", "Time", timeStrip(graph, profile), profile && aboutProfile(profile)),
+    (graph.partitions.length > 0 || profile) && section("time", "Time", timeStrip(graph, profile), profile && aboutProfile(profile)),
     section("charts", "Charts", h("div", { class: "charts" }, charts)),
-    section("partitions", "Partitions", partitionsTable(graph)),
+    graph.partitions.length > 0 && section("partitions", "Partitions", partitionsTable(graph)),
   ];
   return { sections, view: picture.view };
 }

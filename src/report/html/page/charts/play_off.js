@@ -21,11 +21,26 @@ const columns = [
   { head: "Partitions", cell: (row) => mix(row.partitions) },
 ];
 
+/** The rounds of a contender, but those that something else on the machine slowed down by far. */
+function roundsOf(row) {
+  const all = [...(row.rounds?.first ?? []), ...(row.rounds?.final ?? [])];
+  return all.filter((round) => round <= 1.3 * (row.p90_seconds || row.p50_seconds));
+}
+
+/** Where the line of a row ends: {low, high}. */
+function extentOf(row) {
+  const rounds = roundsOf(row);
+  return { low: Math.min(row.min_seconds || row.p50_seconds, ...rounds), high: Math.max(row.p90_seconds || row.p50_seconds, ...rounds) };
+}
+
+/** Dots need no axis from 0: it begins where differences can be seen. */
 function scaleOf(rows, left, right) {
-  const least = Math.min(...rows.map((row) => row.min_seconds || row.p50_seconds));
-  const most = Math.max(...rows.map((row) => row.p90_seconds || row.p50_seconds));
+  const extents = rows.map(extentOf);
+  const least = Math.min(...extents.map(({ low }) => low));
+  const most = Math.max(...extents.map(({ high }) => high));
   if (most / least > 6) return d3.scaleLog().domain([least * 0.9, most * 1.1]).range([left, right]);
-  return d3.scaleLinear().domain([0, most * 1.04]).range([left, right]);
+  const margin = Math.max(0.15 * (most - least), 0.02 * least);
+  return d3.scaleLinear().domain([Math.max(0, least - margin), most + margin]).range([left, right]);
 }
 
 function drawRow(group, row, x, winner) {
@@ -33,13 +48,13 @@ function drawRow(group, row, x, winner) {
   group.append("text").attr("class", "label").attr("x", LABELS - 14).attr("y", y + 4).attr("text-anchor", "end").text(contenderName(row));
   const low = row.min_seconds || row.p50_seconds;
   const high = row.p90_seconds || row.p50_seconds;
-  for (const round of [...(row.rounds?.first ?? []), ...(row.rounds?.final ?? [])]) {
+  for (const round of roundsOf(row)) {
     group.append("line").attr("class", "round").attr("x1", x(round)).attr("x2", x(round)).attr("y1", y - 7).attr("y2", y + 7);
   }
   group.append("line").attr("class", "interval").attr("x1", x(low)).attr("x2", x(high)).attr("y1", y).attr("y2", y);
   for (const end of [low, high]) group.append("line").attr("class", "interval").attr("x1", x(end)).attr("x2", x(end)).attr("y1", y - 4).attr("y2", y + 4);
   group.append("circle").attr("cx", x(row.p50_seconds)).attr("cy", y).attr("r", row === winner ? 7 : 5);
-  group.append("text").attr("class", "value").attr("x", x(high) + 12).attr("y", y + 4).text(`${seconds(row.p50_seconds)}${row === winner ? "" : ` · ${ratio(row.to_winner)}`}`);
+  group.append("text").attr("class", "value").attr("x", x(extentOf(row).high) + 12).attr("y", y + 4).text(`${seconds(row.p50_seconds)}${row === winner ? "" : ` · ${ratio(row.to_winner)}`}`);
 }
 
 /** Returns the chart of the play-off of `graph`, and a list of contenders that did not run. */
@@ -51,7 +66,7 @@ export function playOff(graph) {
   rows.sort((a, b) => (b === winner) - (a === winner)); // it may have won by a score in which its median is not the least
   const draw = (svg, width) => {
     const x = scaleOf(rows, LABELS, width - 130);
-    axisBelow(svg, x, { y: rows.length * ROW + 4, ticks: 6, tickValues: x.base ? logTicks(x.domain()) : undefined, format: axisSeconds, length: rows.length * ROW, name: x.base ? "time of a run, logarithmic" : "time of a run" });
+    axisBelow(svg, x, { y: rows.length * ROW + 4, ticks: 6, tickValues: x.base ? logTicks(x.domain()) : undefined, format: axisSeconds, length: rows.length * ROW, name: x.base ? "time of a run, logarithmic" : `time of a run, from ${seconds(x.domain()[0])}` });
     const groups = svg.selectAll("g.row").data(rows).join("g").attr("class", (row) => `row${row === winner ? " winner" : ""}`).attr("transform", (_, i) => `translate(0 ${i * ROW})`);
     groups.append("rect").attr("class", "hit").attr("width", width).attr("height", ROW);
     groups.each(function each(row) {

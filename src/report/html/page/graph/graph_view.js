@@ -265,5 +265,5 @@ export class GraphView {
 
 /** Says that there is no picture, and why. */
 export function noPicture(reason) {
-  return h("p", { class: "note" }, `No picture of the graph: ${reason}. The table of partitions has the same facts.`);
+  return h("p", { class: "note" }, `No picture of the graph: ${reason}.`);
 }

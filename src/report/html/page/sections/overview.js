@@ -45,8 +45,9 @@ function certificateText({ certificate, search }) {
   const capped = (certificate.capped ?? []).length ? ` Not all candidates of ${certificate.capped.join(", ")} were considered.` : "";
   const budget = search?.budget_spent ? " The budget was spent before everything was measured." : "";
   if (gap === null || gap === undefined) return ["Unknown", `How much faster another mix could be is not known. ${found}${capped}${budget}`];
-  const says = gap > 0 ? `No mix of the candidates can be faster by more than ${share(gap)}, by the sums of their costs.` : "No mix of the candidates is faster, by the sums of their costs.";
-  return [gap > 0 ? `≤ ${share(gap)} to gain` : "Best mix", `${says} ${found}${capped}${budget}`];
+  const isBest = gap < 0.0005; // less than is shown
+  const says = !isBest ? `No mix of the candidates can be faster by more than ${share(gap)}, by the sums of their costs.` : "No mix of the candidates is faster, by the sums of their costs.";
+  return [!isBest ? `≤ ${share(gap)} to gain` : "Best mix", `${says} ${found}${capped}${budget}`];
 }
 
 function card(title, value, text, id) {
