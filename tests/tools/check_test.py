@@ -9,7 +9,7 @@ from pathlib import Path
 
 from made_up_tree import SOURCE, MadeUpTreeTest
 
-FAST = ["format", "layers", "links", "words", "spelling", "ruff", "types"]
+FAST = ["format", "layers", "links", "words", "spelling", "ruff", "page", "types"]
 MISSPELT = "t" + "eh"
 
 
@@ -33,7 +33,7 @@ class Check(MadeUpTreeTest):
         self.append("README.md", "[a](absent) " + MISSPELT)
         code, output = self.run_tool("check", *FAST)
         self.assertEqual(code, 1)
-        for name, word in zip(FAST, ["FAILED", "ok", "FAILED", "ok", "FAILED", "ok", "ok"], strict=True):
+        for name, word in zip(FAST, ["FAILED", "ok", "FAILED", "ok", "FAILED", "ok", "ok", "ok"], strict=True):
             self.assertRegex(output, rf"(?m)^{word} +{name} ")
         self.assertTrue(output.endswith("failed: format, links, spelling\n"), output)
 
@@ -60,6 +60,12 @@ class Check(MadeUpTreeTest):
     def test_ruff(self) -> None:
         self.write("tools/script", "#!/usr/bin/env python3\nimport os\n")
         self.finds("tools/script:2:8: F401", "ruff")
+
+    def test_page(self) -> None:
+        self.write("src/page/main.js", "export const twice = 1\n")
+        self.finds("src/page/main.js format", "page")
+        self.write("src/page/main.js", "export const twice = (x) => x == 2;\n")
+        self.finds("src/page/main.js:1:32 lint/suspicious/noDoubleEquals", "page")
 
     def test_types(self) -> None:
         self.append("tools/layers/baseline.py", "\n\ndef untyped(x):\n    return x\n")

@@ -42,7 +42,9 @@ export class Graph {
     this.costs = row.costs ?? [];
     this.partitions = (row.partitions ?? []).map((partition, number) => new Partition(this, number, partition));
     this.partitionOf = new Map();
-    for (const partition of this.partitions) partition.nodes.forEach((node) => this.partitionOf.set(node, partition));
+    for (const partition of this.partitions) {
+      for (const node of partition.nodes) this.partitionOf.set(node, partition);
+    }
     this.chosen = new Set(this.partitions.map((partition) => partition.row.candidate));
     this.contenders = [];
   }
@@ -64,11 +66,19 @@ export class Graph {
   /** The candidates that hold node `node`: those that were chosen first, then by cost; failed ones last. */
   candidatesWith(node) {
     this.holders ??= this.indexHolders();
-    return (this.holders.get(node) ?? []).map((index) => {
-      const candidate = this.candidates[index];
-      const cost = this.costOf(candidate);
-      return { index, candidate, cost, toolchain: this.toolchainName(candidate.toolchain), chosen: this.chosen.has(index) };
-    }).sort((a, b) => b.chosen - a.chosen || (a.cost?.seconds ?? Infinity) - (b.cost?.seconds ?? Infinity));
+    return (this.holders.get(node) ?? [])
+      .map((index) => {
+        const candidate = this.candidates[index];
+        const cost = this.costOf(candidate);
+        return {
+          index,
+          candidate,
+          cost,
+          toolchain: this.toolchainName(candidate.toolchain),
+          chosen: this.chosen.has(index),
+        };
+      })
+      .sort((a, b) => b.chosen - a.chosen || (a.cost?.seconds ?? Infinity) - (b.cost?.seconds ?? Infinity));
   }
 
   indexHolders() {
@@ -118,7 +128,7 @@ export class Explanation {
     this.report = json.report ?? {};
     this.graphs = (json.graphs ?? []).map((row, index) => new Graph(row, layouts[index], index));
     const reports = this.report.regions?.length ? this.report.regions : [this.report];
-    this.graphs.forEach((graph, index) => graph.addPlayOff(reports[index]?.play_off ?? []));
+    for (const graph of this.graphs) graph.addPlayOff(reports[graph.index]?.play_off ?? []);
   }
 
   get model() {

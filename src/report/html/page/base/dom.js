@@ -10,7 +10,9 @@ function fill(element, attributes, children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
@@ -42,7 +44,11 @@ export function swatch(colour) {
 export function table(columns, rows, attributes = {}) {
   const head = columns.map((column) => h("th", { scope: "col", class: column.number && "number" }, column.head));
   const body = rows.map((row) =>
-    h("tr", {}, columns.map((column) => h("td", { class: column.number && "number" }, column.cell(row)))),
+    h(
+      "tr",
+      {},
+      columns.map((column) => h("td", { class: column.number && "number" }, column.cell(row))),
+    ),
   );
   return h("table", attributes, h("thead", {}, h("tr", {}, head)), h("tbody", {}, body));
 }
@@ -50,5 +56,9 @@ export function table(columns, rows, attributes = {}) {
 /** Returns a list of terms with their values; pairs whose value is null are left out. */
 export function facts(pairs) {
   const known = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return h("dl", { class: "facts" }, known.map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]));
+  return h(
+    "dl",
+    { class: "facts" },
+    known.map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]),
+  );
 }

@@ -21,7 +21,11 @@ export function seconds(value) {
 
 /** A label of an axis: "10 ms", "0". */
 export function axisSeconds(value) {
-  return value === 0 ? "0" : seconds(value).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
+  return value === 0
+    ? "0"
+    : seconds(value)
+        .replace(/(\.\d*?)0+ /, "$1 ")
+        .replace(". ", " ");
 }
 
 /** "+1.20 ms", "−3.0 µs", "0". */
@@ -82,7 +86,10 @@ export function error(value) {
 
 /** The operators of a partition without what nearly all of their names begin with: "conv2d + relu". */
 export function operators(label) {
-  return label.split("+").map((name) => name.replace(/^(nn|qnn|image|vision)\./, "")).join(" + ");
+  return label
+    .split("+")
+    .map((name) => name.replace(/^(nn|qnn|image|vision)\./, ""))
+    .join(" + ");
 }
 
 /** The first `most` characters, and a mark if there were more. */

@@ -18,9 +18,18 @@ function makeDialog(shortcuts) {
   const rows = [...shortcuts.map(({ shown, key, says }) => [shown ?? key, says]), ...IN_GRAPH];
   const close = h("button", { type: "button", class: "plain", onclick: () => dialog.close() }, "Close");
   const dialog = h(
-    "dialog", { id: "shortcuts", "aria-label": "Keyboard shortcuts" },
+    "dialog",
+    { id: "shortcuts", "aria-label": "Keyboard shortcuts" },
     h("h2", {}, "Keyboard"),
-    h("table", {}, h("tbody", {}, rows.map(([key, says]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, key)), h("td", {}, says))))),
+    h(
+      "table",
+      {},
+      h(
+        "tbody",
+        {},
+        rows.map(([key, says]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, key)), h("td", {}, says))),
+      ),
+    ),
     close,
   );
   return dialog;

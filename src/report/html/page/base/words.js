@@ -44,15 +44,22 @@ export function isPlainToolchain(contender, report) {
 
 /** "native 3 · dnnl 2". */
 export function mix(partitions) {
-  return Object.entries(partitions ?? {}).map(([name, number]) => `${name} ${number}`).join(" · ");
+  return Object.entries(partitions ?? {})
+    .map(([name, number]) => `${name} ${number}`)
+    .join(" · ");
 }
 
 /** How a cost is known: "measured", "at least, never measured". */
 export function costState(cost) {
   if (!cost) return "no cost: not from a rule";
-  return {
-    measured: "measured", bound: "at least; never measured", failed: "failed", estimated: "estimated",
-  }[cost.state] ?? cost.state;
+  return (
+    {
+      measured: "measured",
+      bound: "at least; never measured",
+      failed: "failed",
+      estimated: "estimated",
+    }[cost.state] ?? cost.state
+  );
 }
 
 /** The cost of a candidate with how it is known: "≥ 7.5 µs", "81.8 µs ± 0.4 µs". */
@@ -74,7 +81,8 @@ export function extraText(alternative) {
 
 /** What an alternative's interval says of the choice. */
 export function judgement(alternative) {
-  if (alternative.at_least) return alternative.extra_seconds > 0 ? "cannot win: its bound costs more" : "could win: never measured";
+  if (alternative.at_least)
+    return alternative.extra_seconds > 0 ? "cannot win: its bound costs more" : "could win: never measured";
   if (alternative.low_seconds > 0) return "slower";
   return alternative.extra_seconds < 0 ? "faster by these costs" : "within the error of the measurement";
 }

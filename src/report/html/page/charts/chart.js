@@ -18,7 +18,11 @@ function showTip(event, lines) {
 
 /** Has marks of the D3 selection `marks` tell `lines(datum)` under the pointer. */
 export function tells(marks, lines) {
-  marks.on("pointermove", (datum) => showTip(d3.event, lines(datum))).on("pointerleave", () => (tip.hidden = true));
+  marks
+    .on("pointermove", (datum) => showTip(d3.event, lines(datum)))
+    .on("pointerleave", () => {
+      tip.hidden = true;
+    });
 }
 
 /**
@@ -28,8 +32,21 @@ export function tells(marks, lines) {
 export function chart({ id, title, summary, height, draw, columns, rows, note, legend }) {
   const canvas = h("div", { class: "canvas", style: `height:${height}px` });
   const numbers = h("details", { class: "numbers" }, h("summary", {}, "As a table"));
-  numbers.addEventListener("toggle", () => numbers.open && numbers.childElementCount === 1 && numbers.append(h("div", { class: "scroll" }, table(columns, rows))));
-  const figure = h("figure", { id, class: "chart" }, h("figcaption", {}, h("h3", {}, title), note && h("p", { class: "muted" }, note)), legend, canvas, numbers);
+  numbers.addEventListener(
+    "toggle",
+    () =>
+      numbers.open &&
+      numbers.childElementCount === 1 &&
+      numbers.append(h("div", { class: "scroll" }, table(columns, rows))),
+  );
+  const figure = h(
+    "figure",
+    { id, class: "chart" },
+    h("figcaption", {}, h("h3", {}, title), note && h("p", { class: "muted" }, note)),
+    legend,
+    canvas,
+    numbers,
+  );
   let drawn = 0;
   new ResizeObserver(() => {
     const width = Math.floor(canvas.clientWidth);
@@ -46,18 +63,40 @@ export function chart({ id, title, summary, height, draw, columns, rows, note, l
 export function axisBelow(svg, scale, { y, ticks, format, length = 0, name, tickValues }) {
   const axis = d3.axisBottom(scale).tickSizeOuter(0).tickPadding(6).tickFormat(format);
   tickValues ? axis.tickValues(tickValues) : axis.ticks(ticks);
-  const group = svg.append("g").attr("class", "axis").attr("transform", `translate(0 ${y})`).call(axis.tickSize(-length));
+  const group = svg
+    .append("g")
+    .attr("class", "axis")
+    .attr("transform", `translate(0 ${y})`)
+    .call(axis.tickSize(-length));
   const [from, to] = scale.range();
-  if (name) group.append("text").attr("class", "name").attr("x", Math.max(from, to)).attr("y", 32).attr("text-anchor", "end").text(name);
+  if (name)
+    group
+      .append("text")
+      .attr("class", "name")
+      .attr("x", Math.max(from, to))
+      .attr("y", 32)
+      .attr("text-anchor", "end")
+      .text(name);
 }
 
 /** Draws an axis at the left, at x = `x`, with a grid of `length` to the right. */
 export function axisLeft(svg, scale, { x, ticks, format, length = 0, name, tickValues }) {
   const axis = d3.axisLeft(scale).tickSizeOuter(0).tickPadding(6).tickFormat(format);
   tickValues ? axis.tickValues(tickValues) : axis.ticks(ticks);
-  const group = svg.append("g").attr("class", "axis").attr("transform", `translate(${x} 0)`).call(axis.tickSize(-length));
+  const group = svg
+    .append("g")
+    .attr("class", "axis")
+    .attr("transform", `translate(${x} 0)`)
+    .call(axis.tickSize(-length));
   const [from, to] = scale.range();
-  if (name) group.append("text").attr("class", "name").attr("x", 0).attr("y", Math.min(from, to) - 10).attr("text-anchor", "start").text(name);
+  if (name)
+    group
+      .append("text")
+      .attr("class", "name")
+      .attr("x", 0)
+      .attr("y", Math.min(from, to) - 10)
+      .attr("text-anchor", "start")
+      .text(name);
 }
 
 /** Powers of ten, and their doubles and fives where there are few, that label a logarithmic scale's domain. */

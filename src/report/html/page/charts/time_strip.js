@@ -2,10 +2,11 @@
  * time_strip.js: one run from left to right: each partition as long as its cost, hatched what is between partitions. Beneath,
  * where there is a profile, what each thread did in a real run.
  */
-import { axisBelow, chart, tells } from "collage/charts/chart.js";
+
 import { axisSeconds, operators, seconds, share, shorten } from "collage/base/format.js";
 import { colourOf } from "collage/base/palette.js";
 import { onSelect, select } from "collage/base/selection.js";
+import { axisBelow, chart, tells } from "collage/charts/chart.js";
 
 const LEFT = 76; // width of the lanes' names
 const LANE = 30;
@@ -32,8 +33,12 @@ function costMarks(graph) {
 function threadMarks(profile, graph) {
   const ofStep = new Map(graph.partitions.map((partition) => [partition.profile?.step, partition]));
   return profile.timeline.map((span) => ({
-    kind: span.region ? "region" : ofStep.has(span.step) ? "partition" : "between", lane: 1 + span.thread,
-    begin: span.begin_seconds, end: span.end_seconds, partition: ofStep.get(span.step) ?? null, step: profile.steps[span.step],
+    kind: span.region ? "region" : ofStep.has(span.step) ? "partition" : "between",
+    lane: 1 + span.thread,
+    begin: span.begin_seconds,
+    end: span.end_seconds,
+    partition: ofStep.get(span.step) ?? null,
+    step: profile.steps[span.step],
   }));
 }
 
@@ -42,12 +47,23 @@ function tip(mark) {
   if (mark.kind === "between") {
     if (mark.step) return [mark.step.kind, long];
     const { row } = mark.partition;
-    return [`before partition ${mark.partition.index}: ${long}`, `further partition ${seconds(row.transition_seconds ?? 0)}`, `switch of toolchain ${seconds(row.switch_seconds ?? 0)}`, `conversions ${seconds(row.conversion_seconds ?? 0)}`];
+    return [
+      `before partition ${mark.partition.index}: ${long}`,
+      `further partition ${seconds(row.transition_seconds ?? 0)}`,
+      `switch of toolchain ${seconds(row.switch_seconds ?? 0)}`,
+      `conversions ${seconds(row.conversion_seconds ?? 0)}`,
+    ];
   }
   const { partition } = mark;
   if (!partition) return [mark.step?.operators ?? "step", long];
   const name = `partition ${partition.index}: ${partition.toolchain}`;
-  return mark.kind === "region" ? [`${name}, a thread's share`, long] : [name, operators(partition.operators), mark.lane === 0 ? `${long}, ${share(partition.share)}` : `${long} in this run`];
+  return mark.kind === "region"
+    ? [`${name}, a thread's share`, long]
+    : [
+        name,
+        operators(partition.operators),
+        mark.lane === 0 ? `${long}, ${share(partition.share)}` : `${long} in this run`,
+      ];
 }
 
 function laneTop(lane) {
@@ -56,29 +72,59 @@ function laneTop(lane) {
 
 function drawMarks(svg, marks, x, clip) {
   const layer = svg.append("g").attr("clip-path", `url(#${clip})`);
-  const nodes = layer.selectAll("g.mark").data(marks).join("g")
-    .attr("class", (mark) => `mark ${mark.kind} ${mark.partition && mark.kind !== "between" ? colourOf(mark.partition.toolchain) : ""}`)
+  const nodes = layer
+    .selectAll("g.mark")
+    .data(marks)
+    .join("g")
+    .attr(
+      "class",
+      (mark) =>
+        `mark ${mark.kind} ${mark.partition && mark.kind !== "between" ? colourOf(mark.partition.toolchain) : ""}`,
+    )
     .attr("data-partition", (mark) => mark.partition?.index);
   const height = (mark) => (mark.lane === 0 ? STRIP : mark.kind === "region" ? LANE / 2 - 2 : LANE);
-  nodes.append("rect").attr("y", (mark) => laneTop(mark.lane) + (mark.kind === "region" ? LANE / 2 : 0)).attr("height", height);
-  nodes.filter((mark) => mark.kind === "partition").append("text").attr("y", (mark) => laneTop(mark.lane) + Math.min(18, height(mark) / 2 + 4));
-  nodes.on("click", (mark) => mark.partition && select({ graph: mark.partition.graph, partition: mark.partition, node: null }));
+  nodes
+    .append("rect")
+    .attr("y", (mark) => laneTop(mark.lane) + (mark.kind === "region" ? LANE / 2 : 0))
+    .attr("height", height);
+  nodes
+    .filter((mark) => mark.kind === "partition")
+    .append("text")
+    .attr("y", (mark) => laneTop(mark.lane) + Math.min(18, height(mark) / 2 + 4));
+  nodes.on(
+    "click",
+    (mark) => mark.partition && select({ graph: mark.partition.graph, partition: mark.partition, node: null }),
+  );
   tells(nodes, tip);
   const placeAll = (scale) => {
     const [from, to] = x.range();
     nodes.attr("display", (mark) => (scale(mark.end) < from || scale(mark.begin) > to ? "none" : null));
-    nodes.select("rect").attr("x", (mark) => scale(mark.begin)).attr("width", (mark) => Math.max(0.5, scale(mark.end) - scale(mark.begin) - 0.5));
-    nodes.select("text").attr("x", (mark) => Math.max(from, scale(mark.begin)) + 5).text((mark) => {
-      const letters = Math.floor((Math.min(to, scale(mark.end)) - Math.max(from, scale(mark.begin)) - 8) / 6.6);
-      return letters < 3 ? "" : shorten(`${mark.partition.index} ${operators(mark.partition.operators)}`, letters);
-    });
+    nodes
+      .select("rect")
+      .attr("x", (mark) => scale(mark.begin))
+      .attr("width", (mark) => Math.max(0.5, scale(mark.end) - scale(mark.begin) - 0.5));
+    nodes
+      .select("text")
+      .attr("x", (mark) => Math.max(from, scale(mark.begin)) + 5)
+      .text((mark) => {
+        const letters = Math.floor((Math.min(to, scale(mark.end)) - Math.max(from, scale(mark.begin)) - 8) / 6.6);
+        return letters < 3 ? "" : shorten(`${mark.partition.index} ${operators(mark.partition.operators)}`, letters);
+      });
   };
   placeAll(x);
   return { nodes, placeAll };
 }
 
 function nameLanes(svg, lanes) {
-  lanes.forEach((name, lane) => svg.append("text").attr("class", "label").attr("x", LEFT - 10).attr("y", laneTop(lane) + (lane === 0 ? STRIP : LANE) / 2 + 4).attr("text-anchor", "end").text(name));
+  for (const [lane, name] of lanes.entries()) {
+    svg
+      .append("text")
+      .attr("class", "label")
+      .attr("x", LEFT - 10)
+      .attr("y", laneTop(lane) + (lane === 0 ? STRIP : LANE) / 2 + 4)
+      .attr("text-anchor", "end")
+      .text(name);
+  }
 }
 
 /** Returns the chart of a run of `graph`; `profile` may be null. */
@@ -90,8 +136,17 @@ export function timeStrip(graph, profile) {
   const bottom = laneTop(lanes.length - 1) + (lanes.length === 1 ? STRIP : LANE) + 4;
   const end = Math.max(0, ...marks.map((mark) => mark.end));
   const draw = (svg, width) => {
-    const x = d3.scaleLinear().domain([0, end || 1]).range([LEFT, width - 10]);
-    svg.append("clipPath").attr("id", "strip-clip").append("rect").attr("x", LEFT).attr("width", width - 10 - LEFT).attr("height", bottom + 2);
+    const x = d3
+      .scaleLinear()
+      .domain([0, end || 1])
+      .range([LEFT, width - 10]);
+    svg
+      .append("clipPath")
+      .attr("id", "strip-clip")
+      .append("rect")
+      .attr("x", LEFT)
+      .attr("width", width - 10 - LEFT)
+      .attr("height", bottom + 2);
     nameLanes(svg, lanes);
     const axis = (scale) => {
       svg.select("g.axis").remove();
@@ -99,7 +154,17 @@ export function timeStrip(graph, profile) {
     };
     axis(x);
     const { nodes, placeAll } = drawMarks(svg, marks, x, "strip-clip");
-    const zoom = d3.zoom().scaleExtent([1, 400]).translateExtent([[LEFT, 0], [width - 10, bottom]]).extent([[LEFT, 0], [width - 10, bottom]])
+    const zoom = d3
+      .zoom()
+      .scaleExtent([1, 400])
+      .translateExtent([
+        [LEFT, 0],
+        [width - 10, bottom],
+      ])
+      .extent([
+        [LEFT, 0],
+        [width - 10, bottom],
+      ])
       .filter(() => !d3.event.button && (d3.event.type !== "wheel" || d3.event.ctrlKey))
       .on("zoom", () => {
         const scale = d3.event.transform.rescaleX(x);
@@ -107,7 +172,12 @@ export function timeStrip(graph, profile) {
         axis(scale);
       });
     svg.call(zoom);
-    onSelect((selection) => nodes.classed("selected", (mark) => selection?.graph === graph && mark.partition !== null && mark.partition === selection.partition));
+    onSelect((selection) =>
+      nodes.classed(
+        "selected",
+        (mark) => selection?.graph === graph && mark.partition !== null && mark.partition === selection.partition,
+      ),
+    );
   };
   const summary = `${graph.partitions.length} partitions, ${seconds(end)} in all`;
   const note = `Each partition as long as its cost; hatched: switches of toolchain and conversions.${profile ? " Threads: one real run, from the profile; the lower half of a lane is a thread's share of parallel work." : ""} Ctrl and wheel, or a double press, to zoom; drag to move.`;
@@ -118,5 +188,14 @@ export function timeStrip(graph, profile) {
     { head: "Begin", cell: (mark) => seconds(mark.begin), number: true },
     { head: "Length", cell: (mark) => seconds(mark.end - mark.begin), number: true },
   ];
-  return chart({ id: "run", title: "A run, step by step", summary, note, height: bottom + 26, draw, columns, rows: marks });
+  return chart({
+    id: "run",
+    title: "A run, step by step",
+    summary,
+    note,
+    height: bottom + 26,
+    draw,
+    columns,
+    rows: marks,
+  });
 }

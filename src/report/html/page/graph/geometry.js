@@ -58,8 +58,14 @@ function placedEdge(edge, index, layout, boxes, toX, toY) {
   const xs = points.filter((_, i) => i % 2 === 0);
   const ys = points.filter((_, i) => i % 2 === 1);
   return {
-    index, edge, d: pathOf(points), end: [points[last], points[last + 1]],
-    left: Math.min(...xs), right: Math.max(...xs), top: Math.min(...ys), bottom: Math.max(...ys),
+    index,
+    edge,
+    d: pathOf(points),
+    end: [points[last], points[last + 1]],
+    left: Math.min(...xs),
+    right: Math.max(...xs),
+    top: Math.min(...ys),
+    bottom: Math.max(...ys),
   };
 }
 
@@ -79,7 +85,11 @@ export function place(layout, unfolded) {
   const toX = stretch(rooms("x", "w"));
   const toY = stretch(rooms("y", "h"));
   const boxes = layout.items.map((item, index) => ({
-    index, item, inside: sizes[index].inside, w: sizes[index].w, h: sizes[index].h,
+    index,
+    item,
+    inside: sizes[index].inside,
+    w: sizes[index].w,
+    h: sizes[index].h,
     x: (toX(item.x - item.w / 2) + toX(item.x + item.w / 2)) / 2,
     y: (toY(item.y - item.h / 2) + toY(item.y + item.h / 2)) / 2,
   }));

@@ -2,10 +2,11 @@
  * graph_view.js: the picture of a graph: zoom, pan, folding, keyboard, and what is drawn of it. Only what is in view is in
  * the document, so graphs of thousands of nodes stay fast.
  */
-import { meets, place } from "collage/graph/geometry.js";
-import { drawBoxes, drawEdges } from "collage/graph/graph_draw.js";
+
 import { h } from "collage/base/dom.js";
 import { onSelect, select } from "collage/base/selection.js";
+import { meets, place } from "collage/graph/geometry.js";
+import { drawBoxes, drawEdges } from "collage/graph/graph_draw.js";
 import { TINTS } from "collage/graph/tints.js";
 
 const FAR = 0.38; // zoom below which texts cannot be read and are not drawn
@@ -15,7 +16,14 @@ const LEAST_FIT = 0.04; // a box is then 8 pixels wide
 function makeSvg(element) {
   const svg = d3.select(element).append("svg").attr("class", "graph").attr("role", "group").attr("tabindex", 0);
   const arrow = svg.append("defs").append("marker").attr("id", "arrow").attr("viewBox", "0 0 8 8");
-  arrow.attr("refX", 7).attr("refY", 4).attr("markerWidth", 7).attr("markerHeight", 7).attr("orient", "auto").append("path").attr("d", "M0 1L7 4L0 7z");
+  arrow
+    .attr("refX", 7)
+    .attr("refY", 4)
+    .attr("markerWidth", 7)
+    .attr("markerHeight", 7)
+    .attr("orient", "auto")
+    .append("path")
+    .attr("d", "M0 1L7 4L0 7z");
   return svg;
 }
 
@@ -30,7 +38,10 @@ export class GraphView {
     this.listeners = [];
     this.tint = TINTS[0].tint;
     this.svg = makeSvg(element);
-    this.svg.attr("aria-label", `Graph of ${graph.partitions.length} partitions. Arrow keys go from one to the next, Enter unfolds.`);
+    this.svg.attr(
+      "aria-label",
+      `Graph of ${graph.partitions.length} partitions. Arrow keys go from one to the next, Enter unfolds.`,
+    );
     this.world = this.svg.append("g").attr("class", "world");
     this.edgeLayer = this.world.append("g").attr("class", "edges");
     this.boxLayer = this.world.append("g").attr("class", "boxes");
@@ -44,13 +55,21 @@ export class GraphView {
   }
 
   bindZoom() {
-    this.zoom = d3.zoom().scaleExtent([LEAST_FIT / 2, MOST_ZOOM]).clickDistance(4).on("zoom", () => {
-      this.transform = d3.event.transform;
-      this.world.attr("transform", this.transform);
-      this.refresh();
-    });
+    this.zoom = d3
+      .zoom()
+      .scaleExtent([LEAST_FIT / 2, MOST_ZOOM])
+      .clickDistance(4)
+      .on("zoom", () => {
+        this.transform = d3.event.transform;
+        this.world.attr("transform", this.transform);
+        this.refresh();
+      });
     // The wheel scrolls the page, as everywhere, unless Ctrl is pressed or the picture was pressed before.
-    this.zoom.filter(() => !d3.event.button && (d3.event.type !== "wheel" || d3.event.ctrlKey || this.svg.node().contains(document.activeElement)));
+    this.zoom.filter(
+      () =>
+        !d3.event.button &&
+        (d3.event.type !== "wheel" || d3.event.ctrlKey || this.svg.node().contains(document.activeElement)),
+    );
     this.svg.call(this.zoom).on("dblclick.zoom", null);
   }
 
@@ -82,7 +101,8 @@ export class GraphView {
     this.svg.node().addEventListener("keydown", (event) => {
       const { item } = this.placed.boxes[this.focused];
       if (steps[event.key]) this.goTo(this.neighbour(...steps[event.key]));
-      else if (event.key === "Enter" || event.key === " ") item.kind === "partition" ? this.toggle(item.partition) : this.selectItem(item);
+      else if (event.key === "Enter" || event.key === " ")
+        item.kind === "partition" ? this.toggle(item.partition) : this.selectItem(item);
       else if (event.key === "+" || event.key === "=") this.zoom.scaleBy(this.svg, 1.3);
       else if (event.key === "-") this.zoom.scaleBy(this.svg, 1 / 1.3);
       else if (event.key === "0") this.fit();
@@ -120,7 +140,9 @@ export class GraphView {
 
   /** Unfolds or folds a partition; its title stays where it was on the screen. */
   toggle(partition) {
-    const index = this.graph.layout.items.findIndex((item) => item.kind === "partition" && item.partition === partition);
+    const index = this.graph.layout.items.findIndex(
+      (item) => item.kind === "partition" && item.partition === partition,
+    );
     const before = this.placed.boxes[index];
     if (this.unfolded.has(partition)) this.unfolded.delete(partition);
     else if (this.graph.layout.inside[partition]) this.unfolded.add(partition);
@@ -143,7 +165,7 @@ export class GraphView {
   }
 
   unfoldAll() {
-    this.graph.layout.inside.forEach((inside, partition) => inside && this.unfolded.add(partition));
+    for (const [partition, inside] of this.graph.layout.inside.entries()) if (inside) this.unfolded.add(partition);
     this.arrange();
     this.fit();
     this.announce("All partitions unfolded");
@@ -159,7 +181,9 @@ export class GraphView {
   /** Places everything anew. */
   arrange() {
     this.placed = place(this.graph.layout, this.unfolded);
-    this.boxOf = new Map(this.placed.boxes.filter((box) => box.item.kind === "partition").map((box) => [box.item.partition, box]));
+    this.boxOf = new Map(
+      this.placed.boxes.filter((box) => box.item.kind === "partition").map((box) => [box.item.partition, box]),
+    );
     this.drawn = null;
     this.refresh();
   }
@@ -182,10 +206,18 @@ export class GraphView {
     const now = this.view();
     this.svg.classed("far", this.transform.k < FAR);
     const { drawn } = this;
-    if (!drawn || now.left < drawn.left || now.right > drawn.right || now.top < drawn.top || now.bottom > drawn.bottom) {
+    if (
+      !drawn ||
+      now.left < drawn.left ||
+      now.right > drawn.right ||
+      now.top < drawn.top ||
+      now.bottom > drawn.bottom
+    ) {
       this.drawn = this.view(0.6);
       const view = this.drawn;
-      const boxes = this.placed.boxes.filter((b) => meets(view, b.x - b.w / 2, b.x + b.w / 2, b.y - b.h / 2, b.y + b.h / 2));
+      const boxes = this.placed.boxes.filter((b) =>
+        meets(view, b.x - b.w / 2, b.x + b.w / 2, b.y - b.h / 2, b.y + b.h / 2),
+      );
       const edges = this.placed.edges.filter((edge) => meets(view, edge.left, edge.right, edge.top, edge.bottom));
       drawEdges(this.edgeLayer, edges, this.graph.layout, this.graph);
       drawBoxes(this.boxLayer, boxes, this.graph, this.tint);
@@ -246,19 +278,35 @@ export class GraphView {
   /** Sets the classes that say what is selected and what was found. */
   mark() {
     const { selection, matches, graph } = this;
-    const found = (box) => (box.item.kind === "partition" ? graph.partitions[box.item.partition].nodes : [box.item.node]).some((node) => matches.has(node));
+    const found = (box) =>
+      (box.item.kind === "partition" ? graph.partitions[box.item.partition].nodes : [box.item.node]).some((node) =>
+        matches.has(node),
+      );
     const number = selection?.partition?.index;
-    const isSelected = ({ item }) => (item.kind === "partition" ? item.partition === number : selection !== null && selection !== undefined && number === undefined && item.node === selection.node);
+    const isSelected = ({ item }) =>
+      item.kind === "partition"
+        ? item.partition === number
+        : selection !== null && selection !== undefined && number === undefined && item.node === selection.node;
     this.svg.classed("searching", matches !== null);
-    this.boxLayer.selectAll("g.item").classed("selected", isSelected).classed("match", (box) => matches !== null && found(box))
+    this.boxLayer
+      .selectAll("g.item")
+      .classed("selected", isSelected)
+      .classed("match", (box) => matches !== null && found(box))
       .attr("tabindex", (box) => (box.index === this.focused ? 0 : -1));
     const node = (element) => Number(element.getAttribute("data-node"));
-    this.boxLayer.selectAll("g.node").classed("selected", function test() {
-      return selection?.node === node(this);
-    }).classed("match", function test() {
-      return matches?.has(node(this)) ?? false;
-    });
-    const touches = ({ edge }) => number !== undefined && [edge.from, edge.to].some((end) => graph.layout.items[end].kind === "partition" && graph.layout.items[end].partition === number);
+    this.boxLayer
+      .selectAll("g.node")
+      .classed("selected", function test() {
+        return selection?.node === node(this);
+      })
+      .classed("match", function test() {
+        return matches?.has(node(this)) ?? false;
+      });
+    const touches = ({ edge }) =>
+      number !== undefined &&
+      [edge.from, edge.to].some(
+        (end) => graph.layout.items[end].kind === "partition" && graph.layout.items[end].partition === number,
+      );
     this.edgeLayer.selectAll("path.edge").classed("touched", touches);
   }
 }

@@ -9,7 +9,8 @@ const MOST_DISTORTED = 12; // how much wider than high the picture of a tall gra
 
 function coloursOf(graph) {
   const of = new Map();
-  for (const toolchain of new Set(graph.partitions.map((partition) => partition.toolchain))) of.set(toolchain, resolved(colourOf(toolchain)));
+  for (const toolchain of new Set(graph.partitions.map((partition) => partition.toolchain)))
+    of.set(toolchain, resolved(colourOf(toolchain)));
   return { of, port: resolved("muted"), frame: resolved("accent") };
 }
 
@@ -33,8 +34,14 @@ export function minimap(view) {
     colours = coloursOf(view.graph);
     const { of, port } = colours;
     for (const box of placed.boxes) {
-      context.fillStyle = box.item.kind === "partition" ? of.get(view.graph.partitions[box.item.partition].toolchain) : port;
-      context.fillRect((box.x - box.w / 2) * scale.x, (box.y - box.h / 2) * scale.y, Math.max(1, box.w * scale.x), Math.max(1, box.h * scale.y));
+      context.fillStyle =
+        box.item.kind === "partition" ? of.get(view.graph.partitions[box.item.partition].toolchain) : port;
+      context.fillRect(
+        (box.x - box.w / 2) * scale.x,
+        (box.y - box.h / 2) * scale.y,
+        Math.max(1, box.w * scale.x),
+        Math.max(1, box.h * scale.y),
+      );
     }
   };
 
@@ -60,7 +67,11 @@ export function minimap(view) {
     const { left, top } = canvas.getBoundingClientRect();
     const { width, height } = view.size();
     const k = view.transform.k;
-    view.moveTo(width / 2 - (k * (event.clientX - left)) / scale.x, height / 2 - (k * (event.clientY - top)) / scale.y, k);
+    view.moveTo(
+      width / 2 - (k * (event.clientX - left)) / scale.x,
+      height / 2 - (k * (event.clientY - top)) / scale.y,
+      k,
+    );
   };
   canvas.addEventListener("pointerdown", go);
   canvas.addEventListener("pointermove", go);

@@ -19,7 +19,7 @@ export function stretch(rooms) {
     return Math.max(1, ...over.map((room) => room.size / (room.end - room.begin)));
   });
   const starts = [cuts[0]];
-  factors.forEach((factor, i) => starts.push(starts[i] + factor * (cuts[i + 1] - cuts[i])));
+  for (const [i, factor] of factors.entries()) starts.push(starts[i] + factor * (cuts[i + 1] - cuts[i]));
   return (place) => {
     if (place <= cuts[0]) return place;
     const last = cuts.length - 1;

@@ -22,6 +22,7 @@ export const TINTS = [
     name: "Distance from the least time",
     cold: "the least time on the machine",
     hot: () => "10 times that or more",
-    tint: ({ cost, seconds }) => (cost?.least_seconds && seconds ? shade(Math.min(1, Math.max(0, Math.log10(seconds / cost.least_seconds)))) : NONE),
+    tint: ({ cost, seconds }) =>
+      cost?.least_seconds && seconds ? shade(Math.min(1, Math.max(0, Math.log10(seconds / cost.least_seconds)))) : NONE,
   },
 ];
