@@ -128,13 +128,37 @@ class Executable:
             InputError: it was compiled with ``explanation="none"``, or with a file, which `collage.explanation` reads.
             CorruptError: the explanation is damaged.
         """
+        return cast(Explanation, json.loads(self._explanation_text()))
+
+    def _explanation_text(self) -> str:
         text = self._model.explanation_json()
         if text is None:
             raise InputError(
                 "the executable has no explanation",
                 hint="compile without explanation='none', or give collage.explanation the file that it was written to",
             )
-        return cast(Explanation, json.loads(text))
+        return text
+
+    def report_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        profile: Mapping[str, Any] | None = None,
+        compare: Executable | None = None,
+    ) -> None:
+        """Writes the explanation as one HTML file to look at: graph, times, alternatives. ``collage report`` does it, too.
+
+        Args:
+            path: the file; it needs nothing else, no network either.
+            profile: of real runs, whose times and threads are shown, too.
+            compare: an executable of the same model; what it computes otherwise is listed.
+
+        Raises:
+            InputError: there is no explanation (see `explain`), or ``profile`` is none.
+            ResourceError: the file cannot be written.
+        """
+        other = None if compare is None else compare._explanation_text()
+        _core.write_html_report(path, self._explanation_text(), None if profile is None else json.dumps(profile), other)
 
     def _in_order(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         names = [port.name for port in self.inputs]

@@ -18,6 +18,8 @@
 #include "explain/explanation_file.h"
 #include "facts.h"
 #include "report/profile_facts.h"
+#include "explain/html_page.h"
+#include "support/file.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -250,6 +252,42 @@ void BindRuntime(nb::module_& m) {
           "See `collage.Executable.explain`; None if there is none.");
   BindFiles(m);
   BindInstance(m);
+  m.def(
+      "explanation_json", [](const std::filesystem::path& path) { return ToJsonText(ReadExplanation(path)); }, "path"_a,
+      "See `collage.explanation`.");
+  m.def(
+      "write_html_report",
+      [](const std::filesystem::path& path, const std::string& explanation, const std::optional<std::string>& profile,
+         const std::optional<std::string>& other) {
+        HtmlPageOptions options{.name = "this", .other_name = "other", .profile = profile, .profile_name = "profile"};
+        std::optional<Explanation> compared;
+        if (other) options.other = &compared.emplace(ParseExplanation(*other, options.other_name));
+        WriteWhole(path, HtmlPageOf(ParseExplanation(explanation, options.name), options));
+      },
+      "path"_a, "explanation"_a, "profile"_a.none(), "other"_a.none(), "See `collage.Executable.report_html`.");
+  m.def(
+      "verify",
+      [](const std::filesystem::path& path) {
+        nb::gil_scoped_release release;
+        vm::Executable::IsBytecode(path) ? vm::Executable::Load(path).CheckConstants() : Executable::Verify(path);
+      },
+      "path"_a, "Checks all checksums of an executable's file; raises CorruptError.");
+  nb::class_<Instance>(
+      m, "Instance",
+      "One execution of an executable, with memory of its own: bind arrays once, run often. Calls from "
+      "several threads take turns; instances of one executable share its constants.")
+      .def(
+          "__init__", [](Instance* self, const Model& model) { new (self) Instance(model.executable()); }, "model"_a,
+          "Made by `Executable.instance`.")
+      .def("set_input", &Instance::SetInput, "index"_a, "array"_a,
+           "Reads input `index` where the array lies, without a copy if that is 64-byte aligned (torch's are, "
+           "`collage.empty` gives such).")
+      .def("set_output", &Instance::SetOutput, "index"_a, "array"_a,
+           "Writes output `index` into this array, which must be 64-byte aligned.")
+      .def("output", &Instance::Output, "index"_a,
+           "The array that output `index` is written to, by the next run as well.")
+      .def("run", &Instance::Run, "Runs the model once; other threads of Python go on meanwhile.")
+      .def("run_timed", &Instance::RunTimed, "Runs it once; seconds of each step.");
   m.def(
       "empty",
       [](const Shape& shape, const std::string& dtype) {

@@ -145,7 +145,11 @@ Explanation ReadExplanation(const std::filesystem::path& path) {
     throw Error(ErrorCategory::kInput, "the executable has no explanation", path.string(),
                 "compile the model without `--explanation none`, or name the file that it was written to");
   }
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  return ParseExplanation(*text, path);
+}
+
+Explanation ParseExplanation(const std::string& text, const std::filesystem::path& path) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || json.value("format", Json()) != kExplanationFormat) {
     throw Error(ErrorCategory::kInput, fmt::format("\"format\" is not \"{}\"", kExplanationFormat), path.string(),
                 "give an executable, or a file that `collage compile --explanation FILE.json` wrote");

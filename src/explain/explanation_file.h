@@ -28,6 +28,9 @@ std::optional<std::string> ExplanationTextOf(const vm::Executable& program);
 /// explanation of another schema, kCorrupt for a text that is none.
 Explanation ReadExplanation(const std::filesystem::path& path);
 
+/// Reads the text of an explanation, which messages call `path`. Throws as ReadExplanation.
+Explanation ParseExplanation(const std::string& text, const std::filesystem::path& path);
+
 /// The sizes of the parts of an executable or a program.
 ExplainedMemory MemoryOf(const std::filesystem::path& file);
 

@@ -65,7 +65,7 @@ class Check(MadeUpTreeTest):
         self.write("src/page/main.js", "export const twice = 1\n")
         self.finds("src/page/main.js format", "page")
         self.write("src/page/main.js", "export const twice = (x) => x == 2;\n")
-        self.finds("src/page/main.js:1:32 lint/suspicious/noDoubleEquals", "page")
+        self.finds("src/page/main.js:1:31 lint/suspicious/noDoubleEquals", "page")
 
     def test_types(self) -> None:
         self.append("tools/layers/baseline.py", "\n\ndef untyped(x):\n    return x\n")

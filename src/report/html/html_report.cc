@@ -117,10 +117,10 @@ std::string Filled(std::string_view page, const std::vector<std::pair<std::strin
   return filled + std::string(page.substr(done));
 }
 
-Json ParsedAs(std::string_view kind, const std::string& text, std::string_view member) {
+Json ParsedAs(std::string_view kind, const std::string& text, std::string_view member, const std::string& name = "") {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_object() && json.contains(member) && json.at(member).is_array()) return json;
-  throw Error{ErrorCategory::kInput, fmt::format("this is not the JSON of {}", kind)};
+  throw Error{ErrorCategory::kInput, fmt::format("this is not the JSON of {}", kind), name};
 }
 
 }  // namespace
@@ -135,8 +135,9 @@ std::string RenderHtmlReport(const HtmlReportSources& sources) {
   } catch (const std::out_of_range&) {
     throw Error{ErrorCategory::kInput, "the explanation names a node or a partition that it does not have"};
   }
-  if (!sources.diff.empty()) islands += Island("diff", Json::parse(sources.diff));
-  if (!sources.profile.empty()) islands += Island("profile", ParsedAs("a profile", sources.profile, "steps"));
+  if (sources.diff) islands += Island("diff", Json::parse(*sources.diff));
+  if (sources.profile)
+    islands += Island("profile", ParsedAs("a profile", *sources.profile, "steps", sources.profile_name));
   const std::string model = explanation.value("model", "model");
   return Filled(FileOf("page.html"), {{"generator", HtmlText("Collage " + explanation.value("collage", ""))},
                                       {"title", HtmlText(model + ": Collage report")},

@@ -1,15 +1,17 @@
 // html_report.h: the report as one HTML file, which needs nothing else, no network either.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace collage {
 
 /// JSON texts that a page is made of.
 struct HtmlReportSources {
-  std::string explanation;  ///< of the executable (docs/json.md)
-  std::string diff;         ///< of `collage explain --diff`, with another executable; empty: none
-  std::string profile;      ///< of `collage profile`; empty: none
+  std::string explanation;                  ///< of the executable (docs/json.md)
+  std::optional<std::string> diff = {};     ///< of `collage explain --diff`, with another executable
+  std::optional<std::string> profile = {};  ///< of `collage profile`
+  std::string profile_name = {};            ///< what messages call the profile
 };
 
 /// Returns the page. It holds the sources as JSON, from which all of its numbers come. Throws kInput where a text is no

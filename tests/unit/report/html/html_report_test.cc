@@ -65,7 +65,7 @@ TEST(HtmlReportTest, OtherTextsAreRefused) {
       EXPECT_EQ(error.category(), ErrorCategory::kInput) << text;
     }
   }
-  EXPECT_THROW(RenderHtmlReport({.explanation = kEmpty, .profile = "{}"}), Error);
+  EXPECT_THROW(RenderHtmlReport({.explanation = kEmpty, .profile = "{}", .profile_name = "p.json"}), Error);
 }
 
 }  // namespace
