@@ -44,7 +44,9 @@ def _candidate(toolchain: int, nodes: list[int], cost: int) -> dict[str, Any]:
 def _alternative(toolchain: int, candidate: int, replaced: int, extra: float) -> dict[str, Any]:
     return {
         "scope": "same", "toolchain": toolchain, "candidates": [candidate], "replaces": [replaced],
+        "own_seconds": 3 * extra, "replaced_seconds": 2 * extra, "penalty_seconds": 0.0,
         "extra_seconds": extra, "low_seconds": extra * 0.9, "high_seconds": extra * 1.1, "at_least": False,
+        "conversions": [],
     }  # fmt: skip
 
 
@@ -137,8 +139,8 @@ def explanation(num_calls: int, most_nodes: int, seed: int = 0) -> dict[str, Any
     return {
         "format": "collage-explanation", "schema": 1, "collage": "0.1.0",
         "settings": {"threads": 2, "note": EVIL}, "model": "made-up.onnx",
-        "machine": {"cpu": "a processor", "isa": "x86_64", "threads": 2, "processors": 2, "near_bytes": 1 << 20,
-                    "shared_bytes": 1 << 25, "rates": {"multiply_adds": 1.1e11, "bytes": [2.4e11, 9e10, 2.1e10]}},
+        "machine": {"cpu": "a processor", "isa": "x86_64", "fingerprint": "x86-64-1", "threads": 2, "processors": 2, "near_bytes": 1 << 20,
+                    "shared_bytes": 1 << 25},
         "report": {
             "schema": 1, "model": "made-up.onnx", "output": "made-up.clg", "operators": num_calls, "parameters": 2000,
             "machine": "a processor", "threads": 2, "winner": "collage", "p50_seconds": winner["p50_seconds"],

@@ -141,9 +141,14 @@ class PageTest(unittest.TestCase):
         self.assertEqual(page.locator("#accuracy circle").count(), len(PARTITIONS) - 1)
         self.assertIn("float32 arithmetic 220 GFLOP/s", page.locator("#roofline").text_content())
         self.assertEqual(page.locator("#arena-0 rect.value").count(), len(PARTITIONS))
-        text = page.inner_text("#profile")
+        text = page.inner_text("#real-runs")
         for expected in (seconds(PROFILE["seconds"]["p50"]), "31.0 MB", "perf_event_open is not permitted"):
             self.assertIn(expected, text)
+
+    def test_no_two_elements_have_one_id(self):
+        page = self.open()
+        ids = page.eval_on_selector_all("[id]", "all => all.map(e => e.id)")
+        self.assertEqual(sorted(ids), sorted(set(ids)))
 
     def test_labels_of_axes_rise(self):
         page = self.open()

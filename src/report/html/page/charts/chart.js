@@ -102,7 +102,8 @@ export function axisLeft(svg, scale, { x, ticks, format, length = 0, name, tickV
 /** Powers of ten, and their doubles and fives where there are few, that label a logarithmic scale's domain. */
 export function logTicks([least, most]) {
   const decades = Math.log10(most / least);
-  const factors = decades > 3 ? [1] : decades > 1.4 ? [1, 3] : [1, 2, 5];
+  const some = decades > 0.7 ? [1, 2, 5] : [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8];
+  const factors = decades > 3 ? [1] : decades > 1.4 ? [1, 3] : some;
   const ticks = [];
   for (let power = Math.floor(Math.log10(least)); power <= Math.ceil(Math.log10(most)); ++power) {
     for (const factor of factors) ticks.push(factor * 10 ** power);

@@ -26,7 +26,7 @@ export function aboutProfile(profile) {
   const { seconds: run, memory } = profile;
   return h(
     "div",
-    { class: "chart", id: "profile" },
+    { class: "chart", id: "real-runs" },
     h("h3", {}, "Real runs"),
     facts([
       [
