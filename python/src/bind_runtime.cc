@@ -253,19 +253,6 @@ void BindRuntime(nb::module_& m) {
   BindFiles(m);
   BindInstance(m);
   m.def(
-      "explanation_json", [](const std::filesystem::path& path) { return ToJsonText(ReadExplanation(path)); }, "path"_a,
-      "See `collage.explanation`.");
-  m.def(
-      "write_html_report",
-      [](const std::filesystem::path& path, const std::string& explanation, const std::optional<std::string>& profile,
-         const std::optional<std::string>& other) {
-        HtmlPageOptions options{.name = "this", .other_name = "other", .profile = profile, .profile_name = "profile"};
-        std::optional<Explanation> compared;
-        if (other) options.other = &compared.emplace(ParseExplanation(*other, options.other_name));
-        WriteWhole(path, HtmlPageOf(ParseExplanation(explanation, options.name), options));
-      },
-      "path"_a, "explanation"_a, "profile"_a.none(), "other"_a.none(), "See `collage.Executable.report_html`.");
-  m.def(
       "verify",
       [](const std::filesystem::path& path) {
         nb::gil_scoped_release release;

@@ -12,17 +12,18 @@
 
 namespace collage::python {
 
-void BindTypes(nanobind::module_& m);      // bind_types.cc
-void BindExprs(nanobind::module_& m);      // bind_exprs.cc
-void BindModule(nanobind::module_& m);     // bind_module.cc
-void BindTransform(nanobind::module_& m);  // bind_transform.cc
-void BindPatterns(nanobind::module_& m);   // bind_patterns.cc
-void BindInspect(nanobind::module_& m);    // bind_inspect.cc
-void BindRuntime(nanobind::module_& m);    // bind_runtime.cc
-void BindProgram(nanobind::module_& m);    // bind_program.cc
-void BindCompile(nanobind::module_& m);    // bind_compile.cc
-void BindVm(nanobind::module_& m);         // bind_vm.cc
-void BindToolchain(nanobind::module_& m);  // bind_toolchain.cc
+void BindTypes(nanobind::module_& m);        // bind_types.cc
+void BindExprs(nanobind::module_& m);        // bind_exprs.cc
+void BindModule(nanobind::module_& m);       // bind_module.cc
+void BindTransform(nanobind::module_& m);    // bind_transform.cc
+void BindPatterns(nanobind::module_& m);     // bind_patterns.cc
+void BindInspect(nanobind::module_& m);      // bind_inspect.cc
+void BindRuntime(nanobind::module_& m);      // bind_runtime.cc
+void BindExplanation(nanobind::module_& m);  // bind_explanation.cc
+void BindProgram(nanobind::module_& m);      // bind_program.cc
+void BindCompile(nanobind::module_& m);      // bind_compile.cc
+void BindVm(nanobind::module_& m);           // bind_vm.cc
+void BindToolchain(nanobind::module_& m);    // bind_toolchain.cc
 
 /// The elements of a NumPy array, a torch tensor or anything with DLPack or the buffer protocol, which stays alive as
 /// long as the tensor; no copy unless they lie apart in memory. Numbers and lists become arrays. Throws kInput for what

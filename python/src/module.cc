@@ -47,6 +47,7 @@ NB_MODULE(_core, m) {
   BindPatterns(m);
   BindInspect(m);
   BindRuntime(m);
+  BindExplanation(m);
   BindProgram(m);
   BindCompile(m);
   BindVm(m);

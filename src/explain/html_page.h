@@ -8,13 +8,13 @@
 
 namespace collage {
 
-/// What a page shows besides the explanation.
+/// Parts of a page besides the explanation.
 struct HtmlPageOptions {
-  std::string name;                    ///< what a comparison calls the executable
-  const Explanation* other = nullptr;  ///< of an executable to compare it with
+  std::string name;                    ///< the executable's, in a comparison
+  const Explanation* other = nullptr;  ///< an executable's to compare it with
   std::string other_name = {};
   std::optional<std::string> profile = {};  ///< the JSON of `collage profile`
-  std::string profile_name = {};            ///< what messages call it
+  std::string profile_name = {};            ///< in messages
 };
 
 /// Returns the page: one file, without network. Throws kInput for a profile that is none.

@@ -139,8 +139,8 @@ def explanation(num_calls: int, most_nodes: int, seed: int = 0) -> dict[str, Any
     return {
         "format": "collage-explanation", "schema": 1, "collage": "0.1.0",
         "settings": {"threads": 2, "note": EVIL}, "model": "made-up.onnx",
-        "machine": {"cpu": "a processor", "isa": "x86_64", "fingerprint": "x86-64-1", "threads": 2, "processors": 2, "near_bytes": 1 << 20,
-                    "shared_bytes": 1 << 25},
+        "machine": {"cpu": "a processor", "isa": "x86_64", "fingerprint": "x86-64-1", "threads": 2, "processors": 2,
+                    "near_bytes": 1 << 20, "shared_bytes": 1 << 25},
         "report": {
             "schema": 1, "model": "made-up.onnx", "output": "made-up.clg", "operators": num_calls, "parameters": 2000,
             "machine": "a processor", "threads": 2, "winner": "collage", "p50_seconds": winner["p50_seconds"],

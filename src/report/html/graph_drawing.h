@@ -28,8 +28,8 @@ struct GraphDrawing {
   };
   double width = 0;
   double height = 0;
-  std::vector<Point> centres;             ///< of boxes
-  std::vector<std::vector<Point>> edges;  ///< of each edge 3 n + 1 control points of n cubic Bezier curves
+  std::vector<Point> centres;             ///< by box
+  std::vector<std::vector<Point>> edges;  ///< by edge: 3 n + 1 control points of n cubic Bezier curves
 };
 
 /// Lays `shape` out. May take minutes for graphs of thousands of boxes, and a bug in Graphviz ends the process: call it

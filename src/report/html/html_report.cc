@@ -102,7 +102,7 @@ std::string Libraries() {
   return scripts;
 }
 
-/// `page` with each "@name@" of `parts` replaced. What is put in is not looked at again.
+/// `page` with each "@name@" of `parts` replaced. Marks in these texts stay.
 std::string Filled(std::string_view page, const std::vector<std::pair<std::string_view, std::string>>& parts) {
   std::string filled;
   size_t done = 0;

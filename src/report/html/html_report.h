@@ -8,10 +8,10 @@ namespace collage {
 
 /// JSON texts that a page is made of.
 struct HtmlReportSources {
-  std::string explanation;                  ///< of the executable (docs/json.md)
-  std::optional<std::string> diff = {};     ///< of `collage explain --diff`, with another executable
-  std::optional<std::string> profile = {};  ///< of `collage profile`
-  std::string profile_name = {};            ///< what messages call the profile
+  std::string explanation;                  ///< the executable's (docs/explanation.md)
+  std::optional<std::string> diff = {};     ///< from `collage explain --diff`, with another executable
+  std::optional<std::string> profile = {};  ///< from `collage profile --json`
+  std::string profile_name = {};            ///< the profile's, in messages
 };
 
 /// Returns the page. It holds the sources as JSON, from which all of its numbers come. Throws kInput where a text is no

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What the page's style needs for its letters, in points.
+// Sizes that the page's style needs for its letters, in points.
 constexpr GraphShape::Box kPartitionBox{212, 50};
 constexpr GraphShape::Box kPortBox{196, 40};
 constexpr GraphShape::Box kNodeBox{164, 38};

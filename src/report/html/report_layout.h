@@ -5,7 +5,7 @@
 
 namespace collage {
 
-/// Lays out the graphs of an explanation, a JSON object (docs/json.md), folded and each partition by itself.
+/// Lays out the graphs of an explanation, a JSON object (docs/explanation.md), folded and each partition by itself.
 ///
 /// Returns {"graphs": […]}, for each graph an object, lengths in points, x to the right and y down:
 ///

@@ -184,7 +184,7 @@ function fitForPrinting(view) {
 function announceReady() {
   requestAnimationFrame(() =>
     setTimeout(() => {
-      window.drawnAt = performance.now(); // since the navigation; benchmarks/report_page.py reads it
+      window.drawnAt = performance.now(); // since the navigation; benchmarks/reports/page_speed.py reads it
       document.documentElement.dataset.ready = "true";
     }),
   );

@@ -1,5 +1,5 @@
 /**
- * data.js: reads the JSON islands of the page, and follows the indices of an explanation (docs/json.md) to what they stand
+ * data.js: reads the JSON islands of the page, and follows the indices of an explanation (docs/explanation.md) to what they stand
  * for. Nothing is computed here that the explanation states.
  */
 

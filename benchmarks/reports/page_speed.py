@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""report_page.py: how fast reports (`collage report`) open in a headless Chromium without a GPU, and how smoothly graphs pan.
+"""page_speed.py: how fast reports (`collage report`) open in a headless Chromium without a GPU, and how smoothly graphs pan.
 
-    benchmarks/report_page.py [--opens 5] [--seconds 3] REPORT.html…
+    benchmarks/reports/page_speed.py [--opens 5] [--seconds 3] REPORT.html…
 
 A row for each report:
 
@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "report"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "report"))
 from browser import open_page, opened_browser
 
 HEADER = (
