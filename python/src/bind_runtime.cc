@@ -216,6 +216,11 @@ nb::object ProfileInPython(const ProfileOptions& options,
     found = profile(options);
   }
   return ToPython(ProfileFacts(found));
+static void BindThreads(nb::module_& m) {
+  m.def("num_threads", &NumThreads, "Threads that this process's pool uses.");
+  m.def("available_processors", &AvailableProcessors, "Processors that this process may use.");
+  m.def("set_num_threads", &SetNumThreads, "count"_a,
+        "Sets how many threads, the caller included, kernels loaded later use.");
 }
 
 void BindRuntime(nb::module_& m) {
@@ -282,10 +287,7 @@ void BindRuntime(nb::module_& m) {
       },
       "shape"_a, "dtype"_a, nb::sig("def empty(shape: Sequence[int], dtype: str) -> numpy.typing.NDArray[typing.Any]"),
       "See `collage.empty`.");
-  m.def("num_threads", &NumThreads, "Threads that this process's pool uses.");
-  m.def("available_processors", &AvailableProcessors, "Processors that this process may use.");
-  m.def("set_num_threads", &SetNumThreads, "count"_a,
-        "Sets how many threads, the caller included, kernels loaded later use.");
+  BindThreads(m);
 }
 
 }  // namespace collage::python
