@@ -89,7 +89,7 @@ def written(explanation: dict[str, Any], **given: dict[str, Any]) -> Iterator[Pa
         words = [word for kind, file in files.items() for word in (options[kind], str(file))]
         page = folder / "report.html"
         subprocess.run(
-            [os.environ["COLLAGE_COMMAND"], "report", folder / "explanation.json", "-o", page, *words],
+            [os.environ["COLLAGE_REPORT_COMMAND"], "report", folder / "explanation.json", "-o", page, *words],
             check=True,
             stdout=subprocess.DEVNULL,
         )

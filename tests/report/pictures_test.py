@@ -136,5 +136,5 @@ class PicturesTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("COLLAGE_COMMAND", str(Path(__file__).parents[2] / "build/dev/bin/collage"))
+    os.environ.setdefault("COLLAGE_REPORT_COMMAND", str(Path(__file__).parents[2] / "build/dev/bin/collage"))
     unittest.main(argv=[word for word in sys.argv if word != "--update"])
