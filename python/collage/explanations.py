@@ -30,7 +30,18 @@ __all__ = [
     "Rounds",
     "SearchProgress",
     "Switch",
+    "Weights",
 ]
+
+
+class Weights(TypedDict):
+    """The elements of a constant: extremes, mean, standard deviation, share of zeros."""
+
+    minimum: float
+    maximum: float
+    mean: float
+    deviation: float
+    zeros: float
 
 
 class _Node(TypedDict, total=False):
@@ -40,6 +51,7 @@ class _Node(TypedDict, total=False):
     type: list[str]
     inputs: list[int]
     bytes: int
+    weights: Weights
 
 
 class Node(_Node):

@@ -50,7 +50,7 @@ class GraphTest(unittest.TestCase):
         expected = set()
         for node, row in enumerate(GRAPH["nodes"]):
             for read in row["inputs"]:
-                if OF_NODE.get(read) != OF_NODE.get(node):
+                if GRAPH["nodes"][read]["kind"] != "constant" and OF_NODE.get(read) != OF_NODE.get(node):
                     expected.add((OF_NODE.get(read, -1) + 1, OF_NODE[node] + 1))
         expected.add((OF_NODE[GRAPH["results"][0]] + 1, len(PARTITIONS) + 1))
         layout = self.page.evaluate("JSON.parse(document.getElementById('layout').textContent).graphs[0]")
@@ -182,6 +182,13 @@ class GraphTest(unittest.TestCase):
         self.assertIn(share(max(row["share"] or 0 for row in PARTITIONS)), self.page.inner_text("#graph"))
         self.page.select_option("#colouring", label="Toolchain")
         self.assertEqual([colour(i) for i in range(len(PARTITIONS))], by_toolchain)
+
+    def test_details_of_a_node_say_what_its_weights_are_like(self):
+        self.toggle(0)
+        self.page.locator("[data-node='1']").dispatch_event("click")
+        text = self.page.inner_text("#details")
+        self.assertIn("weights, 256 B", text)
+        self.assertIn("−0.422 to 0.5, mean 0.00321, standard deviation 0.06, 12.5 % zeros", text)
 
     def test_the_keyboard_goes_everywhere(self):
         self.page.keyboard.press("ArrowDown")

@@ -27,6 +27,9 @@ def _nodes(num_calls: int, random_: random.Random) -> list[dict[str, Any]]:
                 "inputs": inputs,
             }
         )
+    weights = {"minimum": -0.4217, "maximum": 0.5, "mean": 0.00321, "deviation": 0.06, "zeros": 0.125}
+    nodes.append({"kind": "constant", "type": ["float32[64]"], "inputs": [], "bytes": 256, "weights": weights})
+    nodes[1]["inputs"].append(num_calls + 1)
     return nodes
 
 

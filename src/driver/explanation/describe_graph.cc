@@ -36,6 +36,15 @@ std::vector<std::string> TypesOf(const Expr& expr) {
   return texts;
 }
 
+std::optional<WeightStatistics> RoundedStatisticsOf(const Tensor& tensor) {
+  std::optional<WeightStatistics> weights = StatisticsOf(tensor);
+  if (!weights) return weights;
+  for (double* value : {&weights->minimum, &weights->maximum, &weights->mean, &weights->deviation, &weights->zeros}) {
+    *value = Rounded(*value);
+  }
+  return weights;
+}
+
 ExplainedNode Describe(const DataflowGraph& graph, int index) {
   const Expr& expr = graph.node(index).expr;
   ExplainedNode node;
@@ -46,6 +55,7 @@ ExplainedNode Describe(const DataflowGraph& graph, int index) {
   if (const VarNode* var = As<VarNode>(expr)) node.name = var->name();
   if (const ConstantNode* constant = As<ConstantNode>(expr)) {
     node.bytes = static_cast<int64_t>(constant->value().size_bytes());
+    node.weights = RoundedStatisticsOf(constant->value());
   }
   for (const int input : graph.node(index).inputs) {
     if (graph.node(input).expr->kind() != ExprKind::kOp) node.inputs.push_back(input);

@@ -7,6 +7,16 @@
 namespace collage {
 
 template <typename Self, typename Visitor>
+requires IsMessage<Self, WeightStatistics>
+void VisitFields(Self& weights, Visitor& visit) {
+  visit.Field("minimum", weights.minimum);
+  visit.Field("maximum", weights.maximum);
+  visit.Field("mean", weights.mean);
+  visit.Field("deviation", weights.deviation);
+  visit.Field("zeros", weights.zeros);
+}
+
+template <typename Self, typename Visitor>
 requires IsMessage<Self, ExplainedNode>
 void VisitFields(Self& node, Visitor& visit) {
   visit.Field("kind", node.kind);
@@ -16,6 +26,7 @@ void VisitFields(Self& node, Visitor& visit) {
   visit.OptionalField("type", node.types);
   visit.OptionalField("inputs", node.inputs);
   visit.OptionalField("bytes", node.bytes);
+  visit.OptionalField("weights", node.weights);
 }
 
 template <typename Self, typename Visitor>

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "driver/explanation/weight_statistics.h"
+
 namespace collage {
 
 /// A node of the dataflow graph; its index is its place in GraphExplanation::nodes.
@@ -20,7 +22,8 @@ struct ExplainedNode {
   std::map<std::string, std::string> attrs = {};
   std::vector<std::string> types = {};  ///< "float32[1, 64]", one for each tensor
   std::vector<int> inputs = {};
-  std::optional<int64_t> bytes = {};  ///< size of a constant
+  std::optional<int64_t> bytes = {};             ///< size of a constant
+  std::optional<WeightStatistics> weights = {};  ///< a constant's elements
 };
 
 /// A toolchain in one configuration.

@@ -79,6 +79,13 @@ export function rate(value, unit) {
   return `${value.toPrecision(3).replace(/e\+\d+$/, "")} ${prefixes[step]}${unit}`;
 }
 
+/** "0.0342", "1.2e-7": three digits of any number. */
+export function number(value) {
+  if (!isKnown(value)) return UNKNOWN;
+  const text = Number(value.toPrecision(3)).toString();
+  return text.replace("-", "−");
+}
+
 /** "1.2e-6": an error relative to the largest result. */
 export function error(value) {
   return isKnown(value) ? value.toExponential(1) : UNKNOWN;

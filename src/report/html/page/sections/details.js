@@ -3,7 +3,7 @@
  */
 
 import { facts, h, refill, swatch, table } from "collage/base/dom.js";
-import { bytes, count, error, operators, plural, rate, seconds, share } from "collage/base/format.js";
+import { bytes, count, error, number, operators, plural, rate, seconds, share } from "collage/base/format.js";
 import { colourOf } from "collage/base/palette.js";
 import { onSelect, select } from "collage/base/selection.js";
 import { costState, costText, extraText, judgement } from "collage/base/words.js";
@@ -201,11 +201,22 @@ function aboutPartition(partition) {
   ];
 }
 
+/** "weights, 9.4 kB: −0.42 to 0.51, mean 0.003, standard deviation 0.06, 12.5 % zeros". */
+function weightsText({ bytes: size, weights }) {
+  const text = `weights, ${bytes(size)}`;
+  if (!weights) return text;
+  const [least, most, mean, deviation] = [weights.minimum, weights.maximum, weights.mean, weights.deviation].map(
+    number,
+  );
+  const spread = `${least} to ${most}, mean ${mean}, standard deviation ${deviation}`;
+  return [text, h("div", { class: "muted" }, `${spread}, ${share(weights.zeros)} zeros`)];
+}
+
 function inputsTable(graph, node) {
   const rows = graph.nodes[node].inputs ?? [];
   if (rows.length === 0) return null;
   const what = (input) =>
-    graph.nodes[input].kind === "constant" ? `weights, ${bytes(graph.nodes[input].bytes)}` : nodeButton(graph, input);
+    graph.nodes[input].kind === "constant" ? weightsText(graph.nodes[input]) : nodeButton(graph, input);
   return [
     h("h4", {}, "Inputs"),
     longTable(
