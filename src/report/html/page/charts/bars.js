@@ -112,6 +112,12 @@ function barChart({ id, title, rows, all, note }) {
   return chart({ id, title, summary, note, height: shown.length * ROW + 30, draw, columns, rows });
 }
 
+/** How many costs are in no sum. */
+function unknownText(graph) {
+  const unknown = graph.partitions.filter((partition) => partition.seconds === null).length;
+  return unknown === 0 ? "" : ` ${plural(unknown, "partition")} of unknown cost are not in them.`;
+}
+
 /** Returns two charts of the costs in `graph`. */
 export function timeBars(graph) {
   const between = graph.partitions.reduce((sum, partition) => sum + partition.betweenSeconds, 0);
@@ -132,7 +138,7 @@ export function timeBars(graph) {
       title: "By toolchain",
       rows: byToolchain.sort((a, b) => b.seconds - a.seconds),
       all,
-      note: "Sums of the costs of partitions.",
+      note: `Sums of the costs of partitions.${unknownText(graph)}`,
     }),
     barChart({
       id: "by-operator",

@@ -108,7 +108,7 @@ function drawMarks(svg, marks, x, clip) {
       .attr("x", (mark) => Math.max(from, scale(mark.begin)) + 5)
       .text((mark) => {
         const letters = Math.floor((Math.min(to, scale(mark.end)) - Math.max(from, scale(mark.begin)) - 8) / 6.6);
-        return letters < 3 ? "" : shorten(`${mark.partition.index} ${operators(mark.partition.operators)}`, letters);
+        return letters < 6 ? "" : shorten(`${mark.partition.index} ${operators(mark.partition.operators)}`, letters);
       });
   };
   placeAll(x);

@@ -3,7 +3,7 @@
  */
 
 import { h, swatch } from "collage/base/dom.js";
-import { bytes, count, error, ratio, seconds, share } from "collage/base/format.js";
+import { bytes, count, error, plural, ratio, seconds, share } from "collage/base/format.js";
 import { colourOf } from "collage/base/palette.js";
 import { contenderName, isPlainToolchain, mix } from "collage/base/words.js";
 
@@ -80,10 +80,11 @@ function mixBar(explanation) {
   const parts = new Map();
   for (const graph of explanation.graphs) {
     for (const partition of graph.partitions) {
-      const sum = parts.get(partition.toolchain) ?? { seconds: 0, partitions: 0 };
+      const sum = parts.get(partition.toolchain) ?? { seconds: 0, partitions: 0, unknown: 0 };
       parts.set(partition.toolchain, {
         seconds: sum.seconds + (partition.seconds ?? 0),
         partitions: sum.partitions + 1,
+        unknown: sum.unknown + (partition.seconds === null ? 1 : 0),
       });
     }
   }
@@ -109,7 +110,7 @@ function mixBar(explanation) {
           swatch(colourOf(name)),
           ` ${name}: `,
           h("strong", {}, all > 0 ? share(row.seconds / all) : "?"),
-          ` of the cost, ${count(row.partitions)} partition${row.partitions === 1 ? "" : "s"}`,
+          ` of the cost, ${plural(row.partitions, "partition")}${row.unknown > 0 ? `, ${count(row.unknown)} of unknown cost` : ""}`,
         ),
       ),
     ),
