@@ -1,4 +1,4 @@
-// bind_explanation.cc: explanations that files hold, and the page that is made of one.
+// bind_explanation.cc: the page that is made of an explanation.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
@@ -11,7 +11,6 @@
 #include "explain/explanation_file.h"
 #include "explain/html_page.h"
 #include "support/file.h"
-#include "support/json_fields.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -31,9 +30,6 @@ void WriteHtmlReport(const std::filesystem::path& path, const std::string& expla
 }  // namespace
 
 void BindExplanation(nb::module_& m) {
-  m.def(
-      "explanation_json", [](const std::filesystem::path& path) { return ToJsonText(ReadExplanation(path)); }, "path"_a,
-      "See `collage.explanation`.");
   m.def("write_html_report", &WriteHtmlReport, "path"_a, "explanation"_a, "profile"_a.none(), "other"_a.none(),
         "See `collage.Executable.report_html`.");
 }

@@ -18,8 +18,6 @@
 #include "explain/explanation_file.h"
 #include "facts.h"
 #include "report/profile_facts.h"
-#include "explain/html_page.h"
-#include "support/file.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -216,11 +214,6 @@ nb::object ProfileInPython(const ProfileOptions& options,
     found = profile(options);
   }
   return ToPython(ProfileFacts(found));
-static void BindThreads(nb::module_& m) {
-  m.def("num_threads", &NumThreads, "Threads that this process's pool uses.");
-  m.def("available_processors", &AvailableProcessors, "Processors that this process may use.");
-  m.def("set_num_threads", &SetNumThreads, "count"_a,
-        "Sets how many threads, the caller included, kernels loaded later use.");
 }
 
 void BindRuntime(nb::module_& m) {
@@ -258,36 +251,16 @@ void BindRuntime(nb::module_& m) {
   BindFiles(m);
   BindInstance(m);
   m.def(
-      "verify",
-      [](const std::filesystem::path& path) {
-        nb::gil_scoped_release release;
-        vm::Executable::IsBytecode(path) ? vm::Executable::Load(path).CheckConstants() : Executable::Verify(path);
-      },
-      "path"_a, "Checks all checksums of an executable's file; raises CorruptError.");
-  nb::class_<Instance>(
-      m, "Instance",
-      "One execution of an executable, with memory of its own: bind arrays once, run often. Calls from "
-      "several threads take turns; instances of one executable share its constants.")
-      .def(
-          "__init__", [](Instance* self, const Model& model) { new (self) Instance(model.executable()); }, "model"_a,
-          "Made by `Executable.instance`.")
-      .def("set_input", &Instance::SetInput, "index"_a, "array"_a,
-           "Reads input `index` where the array lies, without a copy if that is 64-byte aligned (torch's are, "
-           "`collage.empty` gives such).")
-      .def("set_output", &Instance::SetOutput, "index"_a, "array"_a,
-           "Writes output `index` into this array, which must be 64-byte aligned.")
-      .def("output", &Instance::Output, "index"_a,
-           "The array that output `index` is written to, by the next run as well.")
-      .def("run", &Instance::Run, "Runs the model once; other threads of Python go on meanwhile.")
-      .def("run_timed", &Instance::RunTimed, "Runs it once; seconds of each step.");
-  m.def(
       "empty",
       [](const Shape& shape, const std::string& dtype) {
         return ToNumpy(Tensor::Empty(shape, DataType::FromString(dtype)), /*writable=*/true);
       },
       "shape"_a, "dtype"_a, nb::sig("def empty(shape: Sequence[int], dtype: str) -> numpy.typing.NDArray[typing.Any]"),
       "See `collage.empty`.");
-  BindThreads(m);
+  m.def("num_threads", &NumThreads, "Threads that this process's pool uses.");
+  m.def("available_processors", &AvailableProcessors, "Processors that this process may use.");
+  m.def("set_num_threads", &SetNumThreads, "count"_a,
+        "Sets how many threads, the caller included, kernels loaded later use.");
 }
 
 }  // namespace collage::python
