@@ -7,16 +7,6 @@
 namespace collage {
 
 template <typename Self, typename Visitor>
-requires IsMessage<Self, WeightStatistics>
-void VisitFields(Self& weights, Visitor& visit) {
-  visit.Field("minimum", weights.minimum);
-  visit.Field("maximum", weights.maximum);
-  visit.Field("mean", weights.mean);
-  visit.Field("deviation", weights.deviation);
-  visit.Field("zeros", weights.zeros);
-}
-
-template <typename Self, typename Visitor>
 requires IsMessage<Self, ExplainedNode>
 void VisitFields(Self& node, Visitor& visit) {
   visit.Field("kind", node.kind);
