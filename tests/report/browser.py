@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from made_up import known
+
 
 def chromium() -> str:
     """Returns Chromium's place. Ends the process as skipped (77) where a browser cannot be driven."""
@@ -70,13 +72,6 @@ def open_page(browser: Any, file: Path, **options: Any) -> tuple[Any, Problems]:
     return page, problems
 
 
-def _known(value: Any) -> Any:
-    """Returns a part of an explanation without what is not known, which its files leave out."""
-    if isinstance(value, dict):
-        return {key: _known(part) for key, part in value.items() if part is not None}
-    return [_known(part) for part in value] if isinstance(value, list) else value
-
-
 @contextmanager
 def written(explanation: dict[str, Any], **given: dict[str, Any]) -> Iterator[Path]:
     """Yields the report that `collage report` writes of an explanation; `given` may hold `other` and `profile`."""
@@ -84,7 +79,7 @@ def written(explanation: dict[str, Any], **given: dict[str, Any]) -> Iterator[Pa
         folder = Path(name)
         files = {kind: folder / f"{kind}.json" for kind in given}
         for kind, content in ({"explanation": explanation} | given).items():
-            (folder / f"{kind}.json").write_text(json.dumps(_known(content) if kind != "profile" else content))
+            (folder / f"{kind}.json").write_text(json.dumps(known(content) if kind != "profile" else content))
         options = {"other": "--compare", "profile": "--profile"}
         words = [word for kind, file in files.items() for word in (options[kind], str(file))]
         page = folder / "report.html"
