@@ -12,7 +12,8 @@ A row for each report:
                  longest time between two frames
     unfolded     time to unfold all partitions
 
-`tests/report/made_up.py 5000 12` makes up an explanation of 5,000 nodes. Nothing else should run meanwhile. Needs chromium and the wheel playwright, which `./setup test` installs.
+`tests/report/made_up.py 5000 12` makes up an explanation of 5,000 nodes. Nothing else should run meanwhile.
+Needs chromium and the wheel playwright, which `./setup test` installs.
 """
 
 import argparse

@@ -3,12 +3,12 @@
  */
 
 import { h } from "collage/base/dom.js";
-import { axisSeconds, count, error, ratio, seconds } from "collage/base/format.js";
+import { axisSeconds, count, error, ratio, seconds, shorten } from "collage/base/format.js";
 import { contenderName, mix } from "collage/base/words.js";
 import { axisBelow, chart, logTicks, tells } from "collage/charts/chart.js";
 
 const ROW = 34;
-const LABELS = 250; // width of the names
+const LABELS = 310; // width of the names
 
 const columns = [
   { head: "Contender", cell: (row) => contenderName(row) },
@@ -62,7 +62,7 @@ function drawRow(group, row, x, winner) {
     .attr("x", LABELS - 14)
     .attr("y", y + 4)
     .attr("text-anchor", "end")
-    .text(contenderName(row));
+    .text(shorten(contenderName(row), 44));
   const low = row.min_seconds || row.p50_seconds;
   const high = row.p90_seconds || row.p50_seconds;
   for (const round of roundsOf(row)) {

@@ -153,7 +153,7 @@ function cards(explanation) {
 export function overview(explanation) {
   const { report } = explanation;
   return [
-    h("p", { class: "eyebrow" }, `${explanation.model} → ${report.output ?? "executable"}`),
+    h("p", { class: "eyebrow" }, `${explanation.model} → ${(report.output ?? "executable").replace(/^.*\//, "")}`),
     verdict(explanation),
     mixBar(explanation),
     cards(explanation),
