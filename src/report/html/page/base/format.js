@@ -31,7 +31,7 @@ export function axisSeconds(value) {
 /** "+1.20 ms", "−3.0 µs", "0". */
 export function difference(value) {
   if (!isKnown(value)) return UNKNOWN;
-  if (value === 0) return "0";
+  if (Math.abs(value) < 5e-10) return "0"; // less than is shown
   return (value < 0 ? "−" : "+") + seconds(Math.abs(value));
 }
 

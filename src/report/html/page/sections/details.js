@@ -3,7 +3,18 @@
  */
 
 import { facts, h, refill, swatch, table } from "collage/base/dom.js";
-import { bytes, count, error, number, operators, plural, rate, seconds, share } from "collage/base/format.js";
+import {
+  bytes,
+  count,
+  difference,
+  error,
+  number,
+  operators,
+  plural,
+  rate,
+  seconds,
+  share,
+} from "collage/base/format.js";
 import { colourOf } from "collage/base/palette.js";
 import { onSelect, select } from "collage/base/selection.js";
 import { costState, costText, extraText, judgement } from "collage/base/words.js";
@@ -90,15 +101,9 @@ function alternativesTable(partition) {
 
 /** Of which sums the extra cost is made. */
 function sumText(row) {
-  const parts = [
-    ["own", row.own_seconds],
-    ["in place of", row.replaced_seconds],
-    ["crossings", row.penalty_seconds],
-  ];
-  return parts
-    .filter(([, value]) => typeof value === "number")
-    .map(([name, value]) => `${name} ${seconds(value)}`)
-    .join(", ");
+  if (typeof row.own_seconds !== "number" || typeof row.replaced_seconds !== "number") return "";
+  const crossings = row.penalty_seconds ? `, crossings ${difference(row.penalty_seconds)}` : "";
+  return `own ${seconds(row.own_seconds)}, in place of ${seconds(row.replaced_seconds)}${crossings}`;
 }
 
 function refusals(rows, graph) {

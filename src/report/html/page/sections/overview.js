@@ -23,7 +23,7 @@ function comparison(report) {
     const gain = contender.to_winner;
     return gain >= 1.005
       ? `${ratio(gain)} as fast as ${contenderName(contender)}`
-      : `equal to ${contenderName(contender)}`;
+      : `as fast as ${contenderName(contender)}`;
   });
   return parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}` : parts[0];
 }
