@@ -64,7 +64,7 @@ class TutorialTest(unittest.TestCase):
         for name in ("model.onnx", "expected.npz", '"image"', '"scores"'):
             self.assertIn(name, EXPORT)
         commands = re.findall(r"^    collage (\w+) .*$", PAGE, re.MULTILINE)
-        self.assertEqual(commands, ["import", "compile", "run", "info", "info", "benchmark"])
+        self.assertEqual(commands, ["import", "compile", "run", "info", "explain", "report", "info", "benchmark"])
 
 
 if __name__ == "__main__":
