@@ -68,6 +68,7 @@ class CompiledTest(unittest.TestCase):
         program["report"] = first["report"] | {"regions": [first["report"], second["report"]]}
         with opened_browser() as browser, written(program) as file:
             page, problems = open_page(browser, file)
+            self.assertIn("Each searched part has a certificate of its own", page.inner_text("#certificate"))
             for place, part in ((1, second), (0, first)):
                 page.select_option("#graph-choice", str(place))
                 partitions = part["graphs"][0]["partitions"]

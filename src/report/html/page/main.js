@@ -29,15 +29,23 @@ const announce = (text) => {
   status.textContent = text;
 };
 
+/** The plan of the profile that has the kernels of `graph`: undefined where none or several could be it. */
+function planOf(graph, steps) {
+  const fits = (plan) =>
+    graph.partitions.every(({ row, operators }) =>
+      steps.some((step) => step.plan === plan && step.partition === row.kernel && step.operators === operators),
+    );
+  const plans = [...new Set(steps.map((step) => step.plan))].filter(fits);
+  return plans.length === 1 ? plans[0] : undefined;
+}
+
 /** Gives each partition its step of the profile: that of its kernel in its plan. */
-function addProfile(explanation, profile) {
-  const isProgram = explanation.graphs.length > 1;
+function addProfile(explanation, { steps }) {
   for (const graph of explanation.graphs) {
+    const plan = explanation.graphs.length > 1 ? planOf(graph, steps) : "";
     for (const partition of graph.partitions) {
-      partition.profile =
-        profile.steps.find(
-          (step) => step.partition === partition.row.kernel && (!isProgram || step.plan === graph.row.name),
-        ) ?? null;
+      const isOwn = (step) => step.plan === plan && step.partition === partition.row.kernel;
+      partition.profile = steps.find(isOwn) ?? null;
     }
   }
 }

@@ -28,11 +28,21 @@ function comparison(report) {
   return parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}` : parts[0];
 }
 
+function winnerText(winner, report) {
+  const better = comparison(report);
+  return `${contenderName(winner)} won the play-off${better && `: ${better}`}.`;
+}
+
+function partsText({ regions }) {
+  const number = regions?.length ?? 0;
+  if (number === 0) return "There was no play-off.";
+  return `A program with ${plural(number, "searched part")}, of which each has a play-off of its own.`;
+}
+
 function verdict(explanation) {
   const { report } = explanation;
   const winner = ran(report).find((contender) => contender.name === report.winner);
   const where = `${report.machine ?? "an unnamed machine"}, ${report.threads === 1 ? "1 thread" : `${count(report.threads)} threads`}`;
-  const better = comparison(report);
   const time = report.p50_seconds || null;
   return h(
     "div",
@@ -40,14 +50,15 @@ function verdict(explanation) {
     h(
       "p",
       { class: "headline" },
-      h("strong", { id: "p50" }, time === null ? "not run here" : seconds(time)),
-      h("span", {}, ` a run on ${where}`),
+      h("strong", { id: "p50" }, time === null ? "Not timed as a whole" : seconds(time)),
+      h("span", {}, time === null ? ` for ${where}` : ` a run on ${where}`),
     ),
-    h("p", { class: "lead" }, winner && `${contenderName(winner)} won the play-off`, better && `: ${better}`, "."),
+    h("p", { class: "lead" }, winner ? winnerText(winner, report) : partsText(report)),
   );
 }
 
-function certificateText({ certificate, search }) {
+function certificateText({ certificate, search, regions }) {
+  if (regions?.length) return ["By part", "Each searched part has a certificate of its own: collage explain tells it."];
   if (!certificate) return ["No search", "Nothing was searched, so nothing is known of other mixes."];
   const gap = certificate.gap;
   const found = certificate.exact
