@@ -2,7 +2,7 @@
 """mixes.py: models on which a mix of toolchains is faster than every single one, and which operators each of them won.
 
     benchmarks/record.py mixes --conditions TEXT -- \\
-        benchmarks/mixes.py [--threads 1] [--budget 2m] [--build build/dev] [--all] MODEL…
+        benchmarks/compilations/mixes.py [--threads 1] [--budget 2m] [--build build/dev] [--all] MODEL…
     benchmarks/report.py
 
 MODEL is as for whole_models.py. Each is compiled with all default toolchains; its play-off times the best mixes and every toolchain
@@ -17,6 +17,8 @@ import tempfile
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from whole_models import SHAPES, models_folder, run
 

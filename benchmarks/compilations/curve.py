@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """curve.py: latency of what a compilation has written so far, over the time that it had.
 
-    benchmarks/curve.py [--threads 1] [--marks 10,30,60,300] [--limit 600] [--interrupts 0] [--build build/dev] [--out FILE] MODEL…
+    benchmarks/compilations/curve.py [--threads 1] [--marks 10,30,60,300] [--limit 600] [--interrupts 0]
+                                     [--build build/dev] [--out FILE] MODEL…
 
 MODEL is as for whole_models.py. Each is compiled from nothing, without known costs or compiled kernels, for --limit seconds of
 measuring at most. What lies in the place of the executable is kept at each of --marks, seconds since the command began. All of
@@ -26,6 +27,8 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from whole_models import SHAPES, models_folder, pinned_to_one, run
 
