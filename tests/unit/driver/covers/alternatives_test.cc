@@ -385,7 +385,7 @@ TEST(AlternativesOfRandomGraphsTest, OfNeighboursAreRealAndMissNoCandidateOverTw
   const testing_graphs::AnyToolchain native("native", FusionStyle::kTVMFusion, 8);
   const testing_graphs::AnyToolchain acme("acme", FusionStyle::kArbitrary, 2);
   int num_found = 0, num_least = 0;
-  for (uint32_t seed = 0; seed < 60; ++seed) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     const Function function = testing_graphs::RandomFunction(2 + static_cast<int>(random() % 2), random);
