@@ -1,4 +1,4 @@
-// What compiling keeps explains what it did: the numbers are those of the report, the plan and the costs.
+// Explanations of compilations: the numbers are those of the report, the plan and the costs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
