@@ -248,7 +248,8 @@ class GraphExplainer {
       const ExplainedCandidate& candidate = explanation_.candidates[static_cast<size_t>(number)];
       if (!candidate.cost) return;
       const ExplainedCost& cost = explanation_.costs[static_cast<size_t>(*candidate.cost)];
-      const double noise = kCostNoise * cost.seconds.value_or(0);
+      const double seconds = cost.seconds.value_or(0);
+      const double noise = (seconds < kShortSeconds ? kShortNoise : kCostNoise) * seconds;
       squares += std::pow(std::max(noise, cost.half_width.value_or(0)), 2);
     };
     for (const int number : one.candidates) add(number);
@@ -351,8 +352,11 @@ class GraphExplainer {
     }
   }
 
-  // Medians of one candidate, and its time within a model, differ by as much.
+  // Medians of one candidate differ by as much from one measurement to the next (docs/results.md, "Repeatability"), and from
+  // its time within a model.
   static constexpr double kCostNoise = 0.05;
+  static constexpr double kShortNoise = 0.1;
+  static constexpr double kShortSeconds = 100e-6;
 
   DataflowGraph graph_;
   SearchedForm* searched_;
