@@ -352,8 +352,8 @@ class GraphExplainer {
     }
   }
 
-  // Medians of one candidate differ by as much from one measurement to the next (docs/results.md, "Repeatability"), and from
-  // its time within a model.
+  // A candidate's cost differs by as much from one measurement to the next, and from its time within a model
+  // (docs/results.md, "Repeatability").
   static constexpr double kCostNoise = 0.05;
   static constexpr double kShortNoise = 0.1;
   static constexpr double kShortSeconds = 100e-6;
