@@ -26,7 +26,7 @@ class Version(unittest.TestCase):
 
     def test_the_changelog_names_the_formats_that_are_written(self):
         unreleased = text("CHANGELOG.md")
-        executable = re.search(r"\.version = (\d+),", text("src/runtime/plan/executable.cc"))[1]
+        executable = re.search(r"\.version = (\d+),", text("src/runtime/plan/executable_format.h"))[1]
         bytecode = re.search(r"\.version = (\d+),", text("src/bytecode/file_format.h"))[1]
         self.assertIn(f"executables are format {executable}", unreleased.lower())
         self.assertIn(f"bytecode is format {bytecode}", unreleased.lower())
