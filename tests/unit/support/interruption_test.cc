@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "support/file.h"
 
@@ -70,6 +71,34 @@ TEST(InterruptionTest, SignalsRemoveHalfWrittenFiles) {
     return std::string("ready");
   });
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+/// In a child process: sends itself `signals`, one by one, and ends with what IsAskedToEnd says.
+int StatusAfter(const std::vector<int>& signals) {
+  const pid_t child = fork();
+  if (child == 0) {
+    close(STDERR_FILENO);  // the first one is answered there
+    CleanUpWhenInterrupted();
+    EndGently();
+    for (const int signal : signals) raise(signal);
+    _exit(IsAskedToEnd() ? 7 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(InterruptionTest, TheFirstSignalOnlyAsksWhereThatIsWanted) {
+  EXPECT_EQ(WEXITSTATUS(StatusAfter({})), 0);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const int asked = StatusAfter({signal});
+    ASSERT_TRUE(WIFEXITED(asked));
+    EXPECT_EQ(WEXITSTATUS(asked), 7);
+    const int ended = StatusAfter({SIGINT, signal});
+    ASSERT_TRUE(WIFSIGNALED(ended));
+    EXPECT_EQ(WTERMSIG(ended), signal);
+  }
+  EXPECT_TRUE(WIFSIGNALED(StatusAfter({SIGHUP})));  // whoever listened is gone
 }
 
 TEST(InterruptionTest, SignalsEndWorkersAndRemoveWhatTheyNoted) {
