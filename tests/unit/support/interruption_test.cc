@@ -98,7 +98,7 @@ TEST(InterruptionTest, TheFirstSignalOnlyAsksWhereThatIsWanted) {
     ASSERT_TRUE(WIFSIGNALED(ended));
     EXPECT_EQ(WTERMSIG(ended), signal);
   }
-  EXPECT_TRUE(WIFSIGNALED(StatusAfter({SIGHUP})));  // whoever listened is gone
+  EXPECT_TRUE(WIFSIGNALED(StatusAfter({SIGHUP})));  // the terminal is gone
 }
 
 TEST(InterruptionTest, SignalsEndWorkersAndRemoveWhatTheyNoted) {
