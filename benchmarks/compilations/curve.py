@@ -149,7 +149,7 @@ def interrupt(name: str, arguments: argparse.Namespace, seconds: float) -> None:
             raise RuntimeError(
                 f"{name}: SIGINT after {after:.1f} s: exit code {process.returncode}, left {left}\n{errors}"
             )
-        run([str(Path(arguments.build) / "bin/collage"), "run", str(folder / "model.clg")])
+        run([str(Path(arguments.build) / "bin/collage"), "run", str(folder / "model.clg"), "--random"])
 
 
 def is_kept(path: Path, folder: Path) -> bool:
