@@ -53,7 +53,7 @@ class Case:
 
     @property
     def types(self) -> list[onnx.TypeProto]:
-        """Those of inputs and results."""
+        """The types of inputs and results."""
         return [value.type for value in (*self.model.graph.input, *self.model.graph.output)]
 
     @property

@@ -39,7 +39,7 @@ GAP = re.compile(r"another mix may be ([0-9.]+) % faster")
 
 @dataclass
 class Mark:
-    """What there was at a moment of a compilation."""
+    """The executable and the bound at a moment of a compilation."""
 
     seconds: float
     file: Path | None = None

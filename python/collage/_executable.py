@@ -310,7 +310,7 @@ def empty(shape: Sequence[int], dtype: str = "float32") -> npt.NDArray[Any]:
 
 
 def explanation(path: str | os.PathLike[str]) -> Explanation:
-    """What explains a compilation, of an executable or of the file that ``explanation="FILE.json"`` wrote.
+    """The explanation of a compilation, of an executable or of the file that ``explanation="FILE.json"`` wrote.
 
     Returns:
         The tree that docs/explanation.md describes.

@@ -104,7 +104,7 @@ class Compilation {
   bool IsStopped() const;
   void Checkpoint(CoverSearchState& search, const FoundCovers& found, double search_seconds);
   const NamedCover* BestSoFar(const CoverSearchState& search, const FoundCovers& found) const;
-  std::vector<ContenderModule> ContendersSoFar(const CoverSearchState& search, const FoundCovers& found);
+  std::vector<ContenderModule> ContendersSoFar(const CoverSearchState& search, const NamedCover* best) const;
   bool MayReplaceWritten(const CoverSearchState& search, const NamedCover* best) const;
   void WriteFaster(const std::vector<ContenderModule>& contenders, const Cover& best);
 

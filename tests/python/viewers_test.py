@@ -18,7 +18,7 @@ from own_folder import in_folder, setUpModule, tearDownModule  # noqa: F401
 
 
 def collage(*arguments):
-    """What the command prints."""
+    """The command's output."""
     done = subprocess.run([sys.executable, "-m", "collage", *arguments], capture_output=True, text=True)
     if done.returncode != 0:
         raise AssertionError(f"collage {' '.join(arguments)}: exit code {done.returncode}: {done.stderr}")
@@ -88,7 +88,7 @@ class Viewers(unittest.TestCase):
         self.export("--format", "model-explorer", "--model", "model.onnx", "--profile", "p.json", "-o", "graphs.json")
         builder = model_explorer("graph_builder")
         collection = json.loads(Path("graphs.json").read_text())
-        # What its page takes for a collection: an object with these keys. A list of such objects is refused.
+        # Its page takes an object with these keys for a collection, and refuses a list of such objects.
         self.assertEqual(list(collection), ["label", "graphs"])
         graphs = [typed(graph, builder.Graph) for graph in collection["graphs"]]
         self.assertEqual([graph.id for graph in graphs], ["partitions", "operators by partition"])

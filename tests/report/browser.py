@@ -45,7 +45,7 @@ def opened_browser() -> Iterator[Any]:
 
 
 class Problems:
-    """What went wrong in a page: errors of scripts, messages of its console, and requests, of which it must make none."""
+    """The faults of a page: errors of scripts, messages of its console, and requests, of which it must make none."""
 
     def __init__(self, page: Any, own: str) -> None:
         self.seen: list[str] = []

@@ -40,10 +40,11 @@ const NamedCover* Compilation::BestSoFar(const CoverSearchState& search, const F
   return best != nullptr ? best : own;
 }
 
-/// The best cover so far, and the one that is written.
-std::vector<ContenderModule> Compilation::ContendersSoFar(const CoverSearchState& search, const FoundCovers& found) {
+/// `best`, which may be null, and the one that is written.
+std::vector<ContenderModule> Compilation::ContendersSoFar(const CoverSearchState& search,
+                                                          const NamedCover* best) const {
   ContenderList contenders(search.partitioner, search.form.module);
-  if (const NamedCover* best = BestSoFar(search, found)) contenders.Add(*best);
+  if (best != nullptr) contenders.Add(*best);
   if (checkpoints_.written) contenders.AddGiven(checkpoints_.written->contender);
   return contenders.contenders();
 }
@@ -66,7 +67,7 @@ void Compilation::Checkpoint(CoverSearchState& search, const FoundCovers& found,
   if (const NamedCover* best = BestSoFar(search, found); MayReplaceWritten(search, best)) {
     Phase("checkpoint");
     const Stopwatch stopwatch(seconds);
-    WriteFaster(ContendersSoFar(search, found), best->cover);
+    WriteFaster(ContendersSoFar(search, best), best->cover);
     Phase("search");
   }
   checkpoints_.Made(seconds, search_seconds);
@@ -85,6 +86,8 @@ void Compilation::WriteFaster(const std::vector<ContenderModule>& contenders, co
   } catch (const Error& error) {
     if (error.category() != ErrorCategory::kUnsupported) throw;
     return;  // what cannot be built, or is wrong, is found out again in the play-off, which says so
+  } catch (const PlayOffStopped&) {
+    return;  // the executable that is written stays
   }
   const Contender& winner = result.contenders[static_cast<size_t>(result.winner)];
   if (result.winner > 0) {

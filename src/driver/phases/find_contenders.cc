@@ -75,7 +75,8 @@ std::vector<ContenderModule> Compilation::SearchForm(const ModelForm& form, std:
   if (builds_covers_ && options_.partition_for.empty() && IsStopped()) {
     report_.is_stopped = true;
     ReportSearch(search, found);
-    std::vector<ContenderModule> so_far = is_first ? ContendersSoFar(search, found) : std::vector<ContenderModule>();
+    std::vector<ContenderModule> so_far =
+        is_first ? ContendersSoFar(search, BestSoFar(search, found)) : std::vector<ContenderModule>();
     if (Explains()) Keep(std::move(searched), portfolio, std::move(found));
     return so_far;
   }
