@@ -38,8 +38,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Progress:
     """Current work of the compiler.
 
-    ``phase`` is "import", "candidates", "search", "checkpoint", "play-off" or, of programs, "check"; ``done`` counts
-    measurements in the search and rounds in the play-off, ``total`` the play-off's rounds (None if unknown);
+    ``phase`` is "import", "candidates", "search", "checkpoint", "play-off", "explain" or, of programs, "check"; ``done``
+    counts measurements in the search and rounds in the play-off, ``total`` the play-off's rounds (None if unknown);
     ``from_database`` counts known costs. Once an executable is written while the search goes on, ``best_seconds`` is
     its median, and ``gap`` the share by which a better mix may be faster, where that is known.
     """

@@ -102,7 +102,7 @@ class Compiling(unittest.TestCase):
         seen = []
         exe = collage.compile(network(), threads=1, toolchains=["native"], progress=seen.append)
         phases = list(dict.fromkeys(one.phase for one in seen))
-        self.assertEqual(phases, ["import", "candidates", "search", "play-off"])
+        self.assertEqual(phases, ["import", "candidates", "search", "play-off", "explain"])
         self.assertGreater(max(one.done for one in seen if one.phase == "search"), 0)
         self.assertEqual(exe.report["threads"], 1)
         self.assertEqual([row["name"] for row in exe.report["toolchains"] if row["takes_part"]], ["native"])

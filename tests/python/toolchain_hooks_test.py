@@ -114,7 +114,7 @@ class Dense(Toolchain):
         return [node.data.T.copy() for node in function.post_order() if isinstance(node, relay.Constant)]
 
     def relay_to_runtime(self, function, input_layouts, output_layouts, threads):
-        note("dense", "compiled")
+        note("dense", f"compiled-{function.params[0].checked_type.shape[0]}")
         return Compiled(b"product", self.constants(function), source="a product")
 
     def update_constants(self, request, compiled):
@@ -250,9 +250,8 @@ class Hooks(unittest.TestCase):
         for weight in weights:
             expected = np.tanh(expected @ weight.T)
         np.testing.assert_allclose(exe(X), expected, rtol=1e-4, atol=1e-5)
-        # Compiled to be measured, and for the executable: once each, not three times.
-        self.assertEqual(notes_of("dense").count("compiled"), 2)
-        self.assertEqual(notes_of("dense").count("updated"), 2)
+        # One of the three is compiled; what a call costs at least is found by a smaller one. Nothing else is asked for.
+        self.assertEqual(sorted(notes_of("dense")), ["compiled-1", "compiled-3", "updated", "updated"])
 
     def test_mistakes(self):
         class Both(Toolchain):

@@ -34,7 +34,7 @@ FoundCovers CoverPortfolio::Search(bool is_first) {
   std::vector<NamedCover> baselines = Baselines(found.stuck_at);
   std::vector<Cover> own;
   for (const NamedCover& one : baselines) own.push_back(one.cover);
-  AddStep(own, 0);
+  if (searches) AddStep(own, 0);  // costs of switching are not wanted otherwise
   if (searches && options_.search_with) {
     set_budget(1);
     AddCustom(found);
