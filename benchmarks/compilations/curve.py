@@ -2,12 +2,14 @@
 """curve.py: latency of what a compilation has written so far, over the time that it had.
 
     benchmarks/compilations/curve.py [--threads 1] [--marks 10,30,60,300] [--limit 600] [--interrupts 0]
-                                     [--build build/dev] [--out FILE] MODEL…
+                                     [--build build/dev] [--keep DIR] [--out FILE] MODEL…
 
-MODEL is as for whole_models.py. Each is compiled from nothing, without known costs or compiled kernels, for --limit seconds of
-measuring at most. What lies in the place of the executable is kept at each of --marks, seconds since the command began. All of
-them are timed in turn in one process. A cell has the latency over that of the last executable; behind it, as the compilation had
-printed it by then, the share by which another mix could be faster: the cost of the last mix must not be below that bound.
+MODEL is as for whole_models.py, and may give the shapes of its inputs: architectures/ghostnet_100.torchscript:x=1x3x224x224. Each
+is compiled from nothing, without known costs or compiled kernels, for --limit seconds of measuring at most. What lies in the place
+of the executable is kept at each of --marks, seconds since the command began. All of them are timed in turn in one process. A cell
+has the latency over that of the last executable; behind it, as the compilation had printed it by then, the share by which another
+mix could be faster: the cost of the last mix must not be below that bound. --keep leaves the last executables in DIR, for mixes.py
+and explain_claims.py.
 
 --interrupts N also compiles the model N times more, and ends each compilation by SIGINT at another moment, drawn at random: there
 must be an executable that runs, the compilation must succeed, and no other file may be left. Nothing else should run meanwhile.
@@ -56,6 +58,7 @@ class Curve:
 def command_for(name: str, arguments: argparse.Namespace, folder: Path) -> tuple[list[str], dict[str, str]]:
     """The compilation, and its environment, in which nothing is known."""
     collage = Path(arguments.build) / "bin/collage"
+    name, *shapes = name.split(":")
     command = [str(collage), "compile", f"{models_folder() / name}.onnx", "-o", str(folder / "model.clg"), "--json"]
     command += [
         "--threads",
@@ -65,7 +68,7 @@ def command_for(name: str, arguments: argparse.Namespace, folder: Path) -> tuple
         "--database",
         str(folder / "tuning.db"),
     ]
-    command += [part for shape in SHAPES.get(name, []) for part in ("--shape", shape)]
+    command += [part for shape in shapes or SHAPES.get(name, []) for part in ("--shape", shape)]
     temporary = folder / "temporary"
     temporary.mkdir(exist_ok=True)
     return command, os.environ | {"COLLAGE_KERNEL_CACHE": str(folder / "kernels"), "TMPDIR": str(temporary)}
@@ -124,6 +127,10 @@ def row_of(name: str, arguments: argparse.Namespace, ratios: dict[float, list[fl
         for seconds, ratio in of.items():
             ratios[seconds].append(ratio)
         cells = [cell(mark, of.get(mark.seconds)) for mark in curve.marks]
+        if arguments.keep:
+            kept = Path(arguments.keep) / f"{name.split(':')[0]}.clg"
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(folder / "model.clg", kept)
         for _ in range(arguments.interrupts):
             interrupt(name, arguments, curve.seconds)
         return f"| {name} | {arguments.threads} | {curve.seconds:.0f} | {last * 1e3:.3f} ms | {' | '.join(cells)} |"
@@ -167,6 +174,7 @@ def main() -> int:
     parser.add_argument("--seconds", default="6", help="for timing the executables of a model")
     parser.add_argument("--interrupts", type=int, default=0, help="compilations of each model that are ended by SIGINT")
     parser.add_argument("--build", default="build/dev")
+    parser.add_argument("--keep", help="keep the last executables in this folder")
     parser.add_argument("--out", help="also append the rows to this file")
     arguments = parser.parse_args()
     arguments.marks = [float(mark) for mark in arguments.marks.split(",")]
