@@ -1,37 +1,37 @@
-// hash.cc: a 128-bit multiply-and-mix hash, eight bytes a step.
+// hash.cc: xxHash, whose header is all of it: there is no library to ship.
 #include "support/hash.h"
 
+#define XXH_INLINE_ALL
 #include <fmt/format.h>
+#include <xxhash.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 
 namespace collage {
 namespace {
 
-uint64_t Mix(uint64_t x, uint64_t y) {
-  const auto product = static_cast<unsigned __int128>(x) * y;
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+XXH3_state_t* StateIn(std::byte* bytes) { return reinterpret_cast<XXH3_state_t*>(bytes); }
+
+XXH128_hash_t DigestOf(const std::byte* bytes) {
+  return XXH3_128bits_digest(reinterpret_cast<const XXH3_state_t*>(bytes));
 }
 
 }  // namespace
 
-void Hasher::Add(const void* data, size_t size) {
-  const auto* bytes = static_cast<const unsigned char*>(data);
-  while (size > 0) {
-    uint64_t word = 0;
-    const size_t count = std::min<size_t>(size, 8);
-    std::memcpy(&word, bytes, count);
-    a_ = Mix(a_ ^ word, 0x9e3779b97f4a7c15u ^ count);
-    b_ = Mix(b_ ^ std::rotl(word, 32), 0xd1b54a32d192ed03u + a_);
-    bytes += count;
-    size -= count;
-  }
+Hasher::Hasher() {
+  static_assert(sizeof(XXH3_state_t) <= kStateBytes && alignof(XXH3_state_t) <= kStateAlignment);
+  XXH3_128bits_reset(StateIn(state_.data()));
 }
 
-std::string Hasher::Hex() const { return fmt::format("{:016x}{:016x}", a_, b_); }
+void Hasher::Add(const void* data, size_t size) { XXH3_128bits_update(StateIn(state_.data()), data, size); }
+
+uint64_t Hasher::low() const { return DigestOf(state_.data()).low64; }
+
+std::string Hasher::Hex() const {
+  const XXH128_hash_t digest = DigestOf(state_.data());
+  return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
+}
 
 std::string HexDigest(std::string_view text) {
   Hasher hasher;

@@ -1,6 +1,7 @@
-// hash.h: digests for keys and checksums. Not cryptographic.
+// hash.h: digests for keys and checksums: XXH3 of 128 bits. Not cryptographic.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -8,22 +9,29 @@
 
 namespace collage {
 
-/// 128 bits, fed piece by piece; the same bytes in other pieces give another digest.
+/// 128 bits, fed piece by piece. Texts are fed with their sizes, so that their limits count.
 class Hasher {
  public:
+  Hasher();
+  Hasher(const Hasher&) = delete;
+  Hasher& operator=(const Hasher&) = delete;
+
   void Add(const void* data, size_t size);
   void Add(std::string_view text) {
     AddInt(static_cast<int64_t>(text.size()));
     Add(text.data(), text.size());
   }
   void AddInt(int64_t value) { Add(&value, sizeof value); }
-  uint64_t low() const { return a_; }
+  /// The lower half.
+  uint64_t low() const;
   /// 32 hexadecimal digits.
   std::string Hex() const;
 
  private:
-  uint64_t a_ = 0x243f6a8885a308d3u;
-  uint64_t b_ = 0x13198a2e03707344u;
+  // XXH3_state_t, in place: its header stays out of ours.
+  static constexpr size_t kStateBytes = 576;
+  static constexpr size_t kStateAlignment = 64;
+  alignas(kStateAlignment) std::array<std::byte, kStateBytes> state_;
 };
 
 /// The digest of one text.
