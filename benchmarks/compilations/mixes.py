@@ -2,12 +2,13 @@
 """mixes.py: models on which a mix of toolchains is faster than every single one, and which operators each of them won.
 
     benchmarks/record.py mixes --conditions TEXT -- \\
-        benchmarks/compilations/mixes.py [--threads 1] [--budget 2m] [--build build/dev] [--all] MODEL…
+        benchmarks/compilations/mixes.py [--threads 1] [--budget 2m] [--build build/dev] [--executables DIR] [--all] MODEL…
     benchmarks/report.py
 
-MODEL is as for whole_models.py. Each is compiled with all default toolchains; its play-off times the best mixes and every toolchain
-alone, in turn. A row has the fastest of each, and for every toolchain of the mix its share of the mix's cost and the operators
-that it computes, those that cost most first. Models whose fastest executable is a single toolchain's have no row, unless --all.
+MODEL is as for whole_models.py. Each is compiled with all default toolchains, or was, as DIR/MODEL.clg (curve.py --keep); its
+play-off times the best mixes and every toolchain alone, in turn. A row has the fastest of each, and for every toolchain of the mix
+its share of the mix's cost and the operators that it computes, those that cost most first. Models whose fastest executable is a
+single toolchain's have no row, unless --all.
 """
 
 import argparse
@@ -30,6 +31,10 @@ SHOWN = 3
 def compile_model(name: str, arguments: argparse.Namespace, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The report, and the graph of the explanation."""
     collage = str(Path(arguments.build) / "bin/collage")
+    if arguments.executables:
+        file = Path(arguments.executables) / f"{name.split(':')[0]}.clg"
+        explanation = json.loads(run([collage, "explain", str(file), "--json"]))
+        return explanation["report"], explanation["graphs"][0]
     file = folder / "model.clg"
     command = [collage, "compile", f"{models_folder() / name}.onnx", "-o", str(file), "--quiet", "--json"]
     command += ["--threads", str(arguments.threads), "--budget", arguments.budget]
@@ -77,6 +82,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--budget", default="2m", help="for measuring candidates of each model")
     parser.add_argument("--build", default="build/dev")
+    parser.add_argument("--executables", help="folder of executables to use in place of compiling")
     parser.add_argument("--all", action="store_true", help="also models that a single toolchain wins")
     arguments = parser.parse_args()
     print(HEADER, flush=True)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """explain_claims.py: whether what `collage explain` claims is true: runner-ups of the most expensive partitions, on the clock.
 
-    benchmarks/explanations/explain_claims.py [--threads 1] [--budget 5m] [--seconds 4] [--database FILE] [--collage COMMAND] MODEL…
+    benchmarks/explanations/explain_claims.py [--threads 1] [--budget 5m] [--seconds 4] [--database FILE] [--executables DIR]
+                                              [--collage COMMAND] MODEL…
 
-Compiles each MODEL (as for repeatability.py), and lets `collage explain --verify all` compile the runner-up of each of its five
-most expensive partitions and time it beside the executable. --details prints a line for each claim to standard error. Columns:
+Compiles each MODEL (as for repeatability.py), or takes DIR/MODEL.clg, which compilations/curve.py --keep has left, and lets
+`collage explain --verify all` compile the runner-up of each of its five most expensive partitions and time it beside the
+executable. --details prints a line for each claim to standard error. Columns:
 
     claims          runner-ups whose cost is known, of the five partitions at most
     held            claims of which the measured interval meets the claimed one
@@ -41,13 +43,19 @@ def run(command: list[str], allowed: tuple[int, ...] = (0,)) -> str:
 def verify(model: str, arguments: argparse.Namespace, folder: Path) -> list[dict]:
     """Claims about the five most expensive partitions of a model, with what the clock says."""
     executable = str(folder / "model.clg")
+    if arguments.executables:
+        return claims_of(f"{arguments.executables}/{model}.clg", model, arguments)
     shapes = shape_arguments(model)
     compiling = ["--threads", arguments.threads, "--budget", arguments.budget, "--quiet", *shapes]
     if arguments.database:
         compiling += ["--database", arguments.database]
     file = str(model_file(model))
     run([arguments.collage, "compile", file, "-o", executable, *compiling])
-    explain = [arguments.collage, "explain", executable, "--verify", "all", "--model", file, "--json"]
+    return claims_of(executable, model, arguments)
+
+
+def claims_of(executable: str, model: str, arguments: argparse.Namespace) -> list[dict]:
+    explain = [arguments.collage, "explain", executable, "--verify", "all", "--model", str(model_file(model)), "--json"]
     # Exit code 1: a claim does not hold.
     return json.loads(run([*explain, "--seconds", f"{arguments.seconds}s"], (0, 1)))["claims"]
 
@@ -85,6 +93,7 @@ def main() -> int:
     parser.add_argument("--budget", default="5m")
     parser.add_argument("--seconds", type=float, default=4, help="how long each pair is timed")
     parser.add_argument("--database", default="")
+    parser.add_argument("--executables", help="folder of executables to use in place of compiling")
     parser.add_argument("--collage", default="collage", help="the command")
     parser.add_argument("--details", action="store_true", help="print each claim, to standard error")
     parser.add_argument("models", nargs="+", metavar="MODEL")
