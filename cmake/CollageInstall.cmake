@@ -11,6 +11,10 @@ endif()
 foreach(name LICENSE NOTICE)  # the build tree has them where an installed one has: `collage bundle` takes them along
   configure_file(${CMAKE_SOURCE_DIR}/${name} ${CMAKE_BINARY_DIR}/share/doc/Collage/${name} COPYONLY)
 endforeach()
+configure_file(${CMAKE_SOURCE_DIR}/cmake/collage.pc.in ${CMAKE_BINARY_DIR}/generated/collage.pc @ONLY)
+if(NOT SKBUILD)
+  install(FILES ${CMAKE_BINARY_DIR}/generated/collage.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 install(EXPORT CollageTargets NAMESPACE Collage:: DESTINATION ${package_folder})
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/CollageConfig.cmake.in
                               ${CMAKE_BINARY_DIR}/generated/CollageConfig.cmake

@@ -229,6 +229,7 @@ class ContenderReport(TypedDict):
     """A contender of the play-off; ``spread_seconds`` is its 90th percentile minus its median."""
 
     name: str
+    words: str
     single: bool
     extra: bool
     estimated_seconds: float
@@ -294,6 +295,7 @@ class CompileReport(TypedDict):
     """The results of a compilation: the ``report`` of a `collage.Executable`."""
 
     schema: int
+    verdict: str
     model: str
     operators: int
     parameters: int

@@ -104,7 +104,7 @@ void BindForOneToolchain(nb::module_& m, const char* name, ForOneToolchain run, 
         AddBuiltins();
         IRModule input = module;
         nb::gil_scoped_release release;
-        return run(GetToolchain(toolchain), std::move(input), context);
+        return run(ToolchainRegistry::Global().Get(toolchain), std::move(input), context);
       },
       "toolchain"_a, "module"_a, "context"_a, doc);
 }

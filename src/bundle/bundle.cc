@@ -122,13 +122,7 @@ class Bundler {
 
   void CheckNames() const {
     const ToolchainRegistry& registry = ToolchainRegistry::Global();
-    std::vector<std::string> known;
-    for (const Toolchain* toolchain : registry.All()) known.push_back(toolchain->name());
-    for (const std::string& name : options_.toolchains) {
-      if (registry.Find(name) != nullptr) continue;
-      throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", name), "--toolchains",
-                  fmt::format("there are: {}", fmt::join(known, ", ")));
-    }
+    for (const std::string& name : options_.toolchains) registry.Get(name, "--toolchains");
   }
 
   /// Plans a program or library in `files`, unless it is planned already.

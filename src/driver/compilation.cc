@@ -3,21 +3,36 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "collage/support/error.h"
 #include "driver/unsearched.h"
 #include "support/stopwatch.h"
 
 namespace collage {
 
+/// A large model takes seconds to be built and checked: these begin before anything is measured.
+double Compilation::FirstCheckpointSeconds() const {
+  constexpr int64_t kLargeBytes = int64_t{64} << 20;
+  const double seconds = options_.first_checkpoint_seconds;
+  return std::isfinite(seconds) && FootprintBytes(module_) >= kLargeBytes ? 0 : seconds;
+}
+
+/// The rest of the budget is for the play-off, if there is one.
+double Compilation::SearchBudget() const {
+  constexpr double kSearchShare = 0.75;
+  return options_.budget_seconds * (builds_covers_ ? kSearchShare : 1);
+}
+
 CompileReport Compilation::Run(Purpose purpose) {
   {
     const Stopwatch stopwatch(report_.total_seconds);
     const bool searches = options_.partition_for.empty() && options_.partitioning.empty();
-    if (purpose == Purpose::kModel && searches && options_.require.empty()) {
-      checkpoints_.Begin(options_.first_checkpoint_seconds);
-    }
     Prepare(/*runs_passes=*/true);
-    if (machine_) checkpoints_.End();  // nothing is run here
+    const bool runs_here = !machine_.has_value();
+    if (purpose == Purpose::kModel && searches && runs_here && options_.require.empty()) {
+      checkpoints_.Begin(FirstCheckpointSeconds());
+    }
     leaves_out_unknown_ = machine_.has_value();
     builds_covers_ = true;
     std::vector<ContenderModule> contenders = FindContenders(/*must_cover=*/true);

@@ -102,6 +102,8 @@ class Compilation {
   // checkpoint.cc: executables that are written before the search has ended.
   /// Whether the user wants no more than what is known.
   bool IsStopped() const;
+  double FirstCheckpointSeconds() const;
+  double SearchBudget() const;
   void Checkpoint(CoverSearchState& search, const FoundCovers& found, double search_seconds);
   const NamedCover* BestSoFar(const CoverSearchState& search, const FoundCovers& found) const;
   std::vector<ContenderModule> ContendersSoFar(const CoverSearchState& search, const NamedCover* best) const;

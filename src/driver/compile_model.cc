@@ -10,10 +10,13 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "collage/partition_for.h"
+#include "collage/runtime/thread_pool.h"
 #include "collage/settings.h"
 #include "collage/support/error.h"
 #include "collage/target/symbolic_sizes.h"
 #include "collage/transform/passes.h"
+#include "cost/estimator/estimators.h"
+#include "cost/runner/runner.h"
 #include "driver/compilation.h"
 #include "driver/compile_program.h"
 #include "driver/pack/pack_models.h"
@@ -24,6 +27,7 @@
 #include "lowering/partition_dump.h"
 #include "program/named_sizes.h"
 #include "program/regions.h"
+#include "runtime/plan/file_kind.h"
 #include "support/file.h"
 #include "support/stopwatch.h"
 
@@ -74,6 +78,15 @@ void CheckOptions(const CompileOptions& options, const Job& job) {
     refuse("a partitioning is given beside a toolchain that is to be alone", "--partition-for");
   }
   CheckForMachine(options);
+  if (!options.estimate) CheckEstimator(options.estimator);
+  CheckRunner(options.runner);
+  const int processors = AvailableProcessors();
+  if (options.machine.empty() && job.pack == nullptr && options.num_threads > processors) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("{} threads, but this process may use {} processor{}", options.num_threads, processors,
+                            processors == 1 ? "" : "s"),
+                "--threads", "compile on a machine that has them, or for one by --machine");
+  }
   if (!job.writes()) return;
   if (!options.write_partitioning.empty()) {
     if (options.write_partitioning.lexically_normal() == options.output.lexically_normal()) {
@@ -106,7 +119,7 @@ void RefuseShapes(const CompileOptions& options, const std::string& where) {
 
 /// An ONNX model, or Relay text.
 IRModule ReadModel(const std::filesystem::path& model, const CompileOptions& options) {
-  if (model.extension() != ".relay") return ImportOnnx(model, ImportOptionsOf(options));
+  if (!IsRelayText(model)) return ImportOnnx(model, ImportOptionsOf(options));
   RefuseShapes(options, model.string());
   return ParseModule(ReadFile(model), model.string());
 }
@@ -254,7 +267,7 @@ CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOp
   CheckOptions(options, job);
   IRModule module;
   const double seconds = SecondsOf([&] { module = ReadModel(model, options); });
-  const bool is_onnx = model.extension() != ".relay";
+  const bool is_onnx = !IsRelayText(model);
   const std::vector<OpenInput> open = is_onnx ? FindOpenInputs(module) : std::vector<OpenInput>();
   CompileOptions own = options;
   if (options.on_written) {

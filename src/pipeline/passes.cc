@@ -7,7 +7,7 @@
 
 #include "collage/ir/infer_type.h"
 #include "collage/support/error.h"
-#include "transform/near_misses.h"
+#include "support/edit_distance.h"
 
 namespace collage {
 

@@ -10,6 +10,7 @@
 #include "report/numbers.h"
 #include "report/toolchain_facts.h"
 #include "report/units.h"
+#include "report/verdict.h"
 
 namespace collage {
 namespace {
@@ -171,14 +172,15 @@ Fact ContenderRow(const Contender& one, const Contender* winner) {
   const std::optional<double> ratio = has_ratio ? std::optional(one.p50 / winner->p50) : std::nullopt;
   Fact row = Fact::Record(
       "", "",
-      {Fact::Text("name", "play-off", one.name), Fact::Flag("single", "a toolchain alone", one.is_single),
+      {Fact::Text("name", "play-off", one.name), Fact::Text("words", "in words", WordsFor(one)).Detail(),
+       Fact::Flag("single", "a toolchain alone", one.is_single),
        Fact::Flag("extra", "chosen by no search", one.is_extra).Detail(),
        Fact::Seconds("estimated_seconds", "estimated", one.estimated_seconds),
        Fact::Seconds("p50_seconds", "p50", IfTimed(one, one.p50)),
-       Fact::Seconds("spread_seconds", "± half p10-p90", IfTimed(one, one.p90 - one.p50)),
+       Fact::Seconds("spread_seconds", "p90 - p50", IfTimed(one, one.p90 - one.p50)).Detail(),
        Fact::Number("to_winner", "to the winner", ratio, Unit::kRatio),
-       Fact::Seconds("p90_seconds", "p90", one.p90).Detail(), Fact::Seconds("min_seconds", "min", one.minimum).Detail(),
-       Fact::Count("samples", "runs", one.samples).Detail(),
+       Fact::Seconds("p90_seconds", "p90", IfTimed(one, one.p90)),
+       Fact::Seconds("min_seconds", "min", one.minimum).Detail(), Fact::Count("samples", "runs", one.samples).Detail(),
        Fact::Number("relative", "relative", one.relative, Unit::kFineRatio).Detail(),
        Fact::Number("first_relative", "relative at first", one.first_relative, Unit::kFineRatio).Detail(),
        Fact::Flag("is_finalist", "in the final", one.is_finalist).Detail(),
@@ -192,10 +194,10 @@ Fact PlayOffTable(const CompileReport& report, const Contender* winner) {
   std::vector<Fact> rows;
   for (const Contender& one : report.contenders) rows.push_back(ContenderRow(one, winner));
   return Fact::Table("play_off", "play-off", std::move(rows))
-      .Columns({{"play-off", "{name}[{?single} alone]"},
+      .Columns({{"play-off", "{words}[{?single}]"},
                 {"p50", "[{p50_seconds}]"},
-                {"± half p10-p90", "[{spread_seconds}]"},
-                {"", "[{to_winner}]"},
+                {"p90", "[{p90_seconds}]"},
+                {"time", "[{to_winner}]"},
                 {"estimated", "[{estimated_seconds}]"},
                 {"partitions", "{partitions}"}});
 }
@@ -208,7 +210,7 @@ Fact RegionsTable(const CompileReport& report) {
                 {"operators", "{operators}"},
                 {"winner", "{winner}"},
                 {"p50", "{p50_seconds}"},
-                {"± half p10-p90", "{spread_seconds}"},
+                {"p90 - p50", "{spread_seconds}"},
                 {"partitions", "{partitions}"}});
 }
 
@@ -221,11 +223,12 @@ Fact WinnerLine(const CompileReport& report, const Contender* winner) {
   }
   return Fact::Line("winner",
                     {Fact::Text("winner", "winner", report.winner), Fact::Seconds("p50_seconds", "p50", p50),
-                     Fact::Seconds("spread_seconds", "± half p10-p90", spread),
+                     Fact::Seconds("spread_seconds", "p90 - p50", spread),
                      Fact::Seconds("estimated_seconds", "estimated", estimate),
                      Fact::Counts("partitions", "partitions",
                                   winner == nullptr ? std::map<std::string, int64_t>{} : PartitionsOf(*winner))})
-      .Says("{winner}[: p50 {p50_seconds}][ ± {spread_seconds}][: {estimated_seconds}, estimated][ · {partitions}]");
+      .Says((winner == nullptr ? "{winner}" : Literal(WordsFor(*winner)) + "{?winner}") +
+            "[: p50 {p50_seconds}][, p90 {spread_seconds} more][: {estimated_seconds}, estimated][ · {partitions}]");
 }
 
 /// RFC 0.81, Drawbacks: the winner against the best of what is there without a search.
@@ -356,6 +359,7 @@ Fact CompileFacts(const CompileReport& report) {
   const auto found = std::ranges::find(report.contenders, report.winner, &Contender::name);
   const Contender* winner = found == report.contenders.end() ? nullptr : &*found;
   std::vector<Fact> facts{
+      Fact::Text("verdict", "verdict", VerdictOf(report)),
       Fact::Text("model", "model", report.model),
       Fact::Count("operators", "operators", report.num_operators),
       Fact::Integer("parameters", "parameters", report.num_parameters, Unit::kMillions),
@@ -381,7 +385,8 @@ Fact CompileFacts(const CompileReport& report) {
   facts.push_back(TableOf("parts", "parts", report.parts, PartRow));
   facts.push_back(TableOf("reference_evaluation", "evaluated", report.evaluated, EvaluatedRow));
   facts.push_back(OutputLine(report));
-  return Fact::Report(kSchema, std::move(facts)).Says("{model}  {operators} operators · {parameters} parameters");
+  return Fact::Report(kSchema, std::move(facts))
+      .Says("[{verdict}\n]{model}  {operators} operators · {parameters} parameters");
 }
 
 Fact TuneFacts(const std::vector<TunedModel>& models, bool interrupted) {

@@ -179,26 +179,28 @@ Fact DeviceRow(const KnownDevice& device) {
        Fact::Text("description", "description", device.description), Fact::Text("reason", "why not", device.reason)});
 }
 
-Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains, const std::vector<KnownDevice>& devices) {
+Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains, const std::vector<KnownDevice>& devices,
+                     bool is_whole) {
   std::vector<Fact> rows;
   for (const ToolchainReport& toolchain : toolchains) {
     rows.push_back(Fact::Record("", "", FactsOfToolchain(toolchain)));
   }
-  return Fact::Report(
-      1, {Fact::Table("toolchains", "toolchains", std::move(rows))
-              .Columns({{"toolchain", "{name}"},
-                        {"available", "[{!available}no][{?available}{?default}yes][{?available}{!default}when named]"},
-                        {"version", "{version}"},
-                        {"licence", "{license}"},
-                        {"hooks", "[{hooks}]"},
-                        {"why not", "{reason}[ ({hint})]"}}),
-          IncompatibleInText(toolchains),
-          TableOf("devices", "devices", devices, DeviceRow)
-              .Columns({{"device", "{name}"},
-                        {"available", "[{!available}no][{?available}yes]"},
-                        {"what", "[{description}]"},
-                        {"why not", "{reason}"}}),
-          OptionsInText(toolchains)});
+  std::vector<Fact::Column> columns{
+      {"toolchain", is_whole ? "{name}" : "{name}{?hooks}"},
+      {"available", "[{!available}no][{?available}{?default}yes][{?available}{!default}when named]"},
+      {"version", is_whole ? "{version}" : "{version:24}"},
+  };
+  if (is_whole) columns.insert(columns.end(), {{"licence", "{license}"}, {"hooks", "[{hooks}]"}});
+  columns.push_back({"why not", is_whole ? "{reason}[ ({hint})]" : "{reason:80}"});
+  Fact hint = Fact::Record("", "", {}).Says("`collage targets NAME` has the licence, hooks and options of one.");
+  return Fact::Report(1, {Fact::Table("toolchains", "toolchains", std::move(rows)).Columns(std::move(columns)),
+                          IncompatibleInText(toolchains).Detail(!is_whole),
+                          TableOf("devices", "devices", devices, DeviceRow)
+                              .Columns({{"device", "{name}"},
+                                        {"available", "[{!available}no][{?available}yes]"},
+                                        {"what", "[{description}]"},
+                                        {"why not", is_whole ? "{reason}" : "{reason:80}"}}),
+                          OptionsInText(toolchains).Detail(!is_whole), std::move(hint).Detail(is_whole)});
 }
 
 Fact SupportFacts(const SupportReport& report, const std::string& model) {

@@ -15,8 +15,10 @@ namespace collage {
 /// The facts that every report gives of a toolchain.
 std::vector<Fact> FactsOfToolchain(const ToolchainReport& toolchain);
 
-/// The report of `collage targets`, of collage.toolchains in Python.
-Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains, const std::vector<KnownDevice>& devices);
+/// The report of `collage targets`, of collage.toolchains in Python. `is_whole`: text also has licences, hooks, options
+/// and which never meet, as JSON has in any case.
+Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains, const std::vector<KnownDevice>& devices,
+                     bool is_whole = false);
 
 /// The report of `collage targets --support`, of collage.support in Python.
 Fact SupportFacts(const SupportReport& report, const std::string& model);

@@ -35,4 +35,10 @@ std::vector<std::string> NearMisses(std::string_view name, const std::vector<std
   return result;
 }
 
+std::string DidYouMean(std::string_view name, const std::vector<std::string>& names) {
+  std::string hint;
+  for (const std::string& near : NearMisses(name, names)) hint += (hint.empty() ? "did you mean '" : "', '") + near;
+  return hint.empty() ? "" : hint + "'?";
+}
+
 }  // namespace collage

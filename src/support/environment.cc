@@ -40,6 +40,7 @@ constexpr std::array kVariables{
                         "/usr/local/cuda, else NVIDIA's Python packages"},
     EnvironmentVariable{"HOME", "the home folder, which holds the cache folder .cache/collage", "the current folder"},
     EnvironmentVariable{"MKLROOT", "the folder of Intel MKL", "/opt/intel/oneapi/mkl/latest"},
+    EnvironmentVariable{"TERM", "the kind of terminal; dumb: progress is a line now and then", "dumb"},
     EnvironmentVariable{"TMPDIR", "the folder of temporary files", "/tmp"},
     EnvironmentVariable{"XDG_CACHE_HOME", "the folder whose sub-folder 'collage' is the cache folder", "~/.cache"},
     EnvironmentVariable{"XDG_RUNTIME_DIR", "the folder of the lock that lets processes take turns at timing",

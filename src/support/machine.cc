@@ -155,9 +155,4 @@ int64_t CacheSize(int level, int64_t usual) {
   return usual;
 }
 
-double LoadAverage() {
-  double load = 0;
-  return getloadavg(&load, 1) == 1 ? load : 0;
-}
-
 }  // namespace collage

@@ -33,8 +33,4 @@ bool HasVnni(std::span<const std::string> features);
 /// caches that no processor can use at once.)
 int64_t CacheSize(int level, int64_t usual);
 
-/// Processes that wanted a processor, on average over the last minute; 0 when the system does not say. Timings taken
-/// while it is well above zero before they begin are noisy.
-double LoadAverage();
-
 }  // namespace collage

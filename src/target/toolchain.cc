@@ -1,12 +1,16 @@
 // toolchain.cc: defaults of the toolchain interface, the registry, and opening of compiler modules.
 #include "collage/target/toolchain.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "collage/support/error.h"
 #include "collage/target/bundled_files.h"
 #include "collage/target/composite_calls.h"
 #include "collage/target/fusion_patterns.h"
 #include "support/dynamic_library.h"
+#include "support/edit_distance.h"
 #include "target/left_out.h"
 
 namespace collage {
@@ -114,6 +118,24 @@ const Toolchain* ToolchainRegistry::Find(std::string_view name) const {
     if (toolchain->name() == name) return toolchain.get();
   }
   return nullptr;
+}
+
+const Toolchain& ToolchainRegistry::Get(std::string_view name, const std::string& where) const {
+  if (const Toolchain* toolchain = Find(name)) return *toolchain;
+  throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", name), where, HintFor(name));
+}
+
+std::string ToolchainRegistry::HintFor(std::string_view unknown) const {
+  std::string known;
+  std::vector<std::string> names;
+  for (const auto& toolchain : toolchains_) {
+    const std::vector<std::string> aliases = toolchain->aliases();
+    if (std::ranges::find(aliases, unknown) != aliases.end()) return "did you mean '" + toolchain->name() + "'?";
+    names.push_back(toolchain->name());
+    known += (known.empty() ? "there are: " : ", ") + names.back();
+  }
+  const std::string near = DidYouMean(unknown, names);
+  return near.empty() ? known : near;
 }
 
 std::vector<const Toolchain*> ToolchainRegistry::All() const {

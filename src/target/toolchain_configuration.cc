@@ -50,12 +50,9 @@ const Toolchain& RegisteredFor(const Target& target, const ToolchainRegistry& re
     throw Error(ErrorCategory::kUnavailable, fmt::format("no native toolchain for target '{}'", target.ToString()));
   }
   if (const Toolchain* toolchain = registry.Find(target.compiler())) return *toolchain;
-  std::vector<std::string> names;
-  for (const Toolchain* toolchain : registry.All()) names.push_back(toolchain->name());
-  const std::vector<std::string> near = NearMisses(target.compiler(), names);
   throw Error(ErrorCategory::kInput,
               fmt::format("there is no toolchain '{}' for target '{}'", target.compiler(), target.ToString()), "",
-              near.empty() ? "`collage targets` lists them" : "did you mean '" + near[0] + "'?");
+              registry.HintFor(target.compiler()));
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include "collage/support/error.h"
 #include "collage/transform/pass.h"
 #include "support/edit_distance.h"
-#include "transform/near_misses.h"
 
 namespace collage {
 namespace {
@@ -36,12 +35,6 @@ const ConfigKey& GetKey(std::string_view name) {
 }
 
 }  // namespace
-
-std::string DidYouMean(std::string_view name, const std::vector<std::string>& names) {
-  std::string hint;
-  for (const std::string& near : NearMisses(name, names)) hint += (hint.empty() ? "did you mean '" : "', '") + near;
-  return hint.empty() ? "" : hint + "'?";
-}
 
 void PassContext::SetConfig(std::string_view name, AttrValue value) {
   const ConfigKey& key = GetKey(name);

@@ -36,6 +36,13 @@ void AddPartitionCommand(CLI::App& app);
 void AddBundleCommand(CLI::App& app);
 void AddDatabaseCommand(CLI::App& app);
 void AddWorkerCommand(CLI::App& app);
+void AddDoctorCommand(CLI::App& app);
+void AddCompletionCommand(CLI::App& app);
+void AddVersionCommand(CLI::App& app);
+void AddHelpCommand(CLI::App& app);
+
+/// Prints what `collage --version` does.
+void PrintVersion();
 
 /// Prints a report to standard output, as text or as JSON.
 void PrintReport(const Fact& report, bool as_json, const TextOptions& options = {});

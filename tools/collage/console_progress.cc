@@ -1,6 +1,8 @@
+// console_progress.cc: lines of progress, cut to the width that there is.
 #include "console_progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,12 +10,52 @@
 #include <cstdio>
 #include <limits>
 
+#include "collage/support/error.h"
 #include "report/units.h"
+#include "support/environment.h"
 
 namespace collage::cli {
+namespace {
 
-ConsoleProgress::ConsoleProgress(bool quiet, double budget_seconds)
-    : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0), budget_seconds_(budget_seconds) {}
+// Where the system does not say how wide the terminal is, and of lines in a log.
+constexpr size_t kUsualWidth = 80, kLogWidth = 160;
+
+/// Whether standard error is a terminal on which a line can be written over.
+bool IsTerminal() { return isatty(STDERR_FILENO) != 0 && GetEnvironment("TERM").value_or("dumb") != "dumb"; }
+
+size_t TerminalWidth() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualWidth;
+  return size.ws_col;
+}
+
+/// The first `width` characters of UTF-8, with an ellipsis for the rest.
+std::string Cut(const std::string& text, size_t width) {
+  size_t characters = 0, end = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U;
+    if (begins && ++characters == width) end = i;
+  }
+  return characters <= width ? text : text.substr(0, end) + "…";
+}
+
+}  // namespace
+
+void AddProgressFlags(CLI::App& command, ProgressArguments& arguments) {
+  CLI::Option* quiet = command.add_flag("-q,--quiet", arguments.quiet, "No progress, only warnings");
+  command.add_flag("-v,--verbose", arguments.verbose, "Print a line for every step, with its time")->excludes(quiet);
+  command.add_option("--log", arguments.log, "Also append a line for every step to this file")->type_name("FILE");
+}
+
+ConsoleProgress::ConsoleProgress(const ProgressArguments& arguments, double budget_seconds)
+    : quiet_(arguments.quiet),
+      verbose_(arguments.verbose),
+      is_terminal_(IsTerminal()),
+      budget_seconds_(budget_seconds) {
+  if (arguments.log.empty()) return;
+  log_.open(arguments.log, std::ios::app);
+  if (!log_) throw Error(ErrorCategory::kResource, "cannot write the log", "--log " + arguments.log);
+}
 
 void ConsoleProgress::Phase(const std::string& name) {
   EndLine();
@@ -23,7 +65,7 @@ void ConsoleProgress::Phase(const std::string& name) {
 }
 
 void ConsoleProgress::Measuring(int64_t measured, int64_t from_database, const std::string& what) {
-  const double seconds = std::chrono::duration<double>(Clock::now() - phase_started_).count();
+  const double seconds = SecondsInPhase();
   // If all that is not known yet were wanted. The first few take longer: libraries are loaded.
   constexpr int64_t kEnoughToTell = 10;
   double most = std::numeric_limits<double>::infinity();
@@ -32,9 +74,8 @@ void ConsoleProgress::Measuring(int64_t measured, int64_t from_database, const s
     most = seconds / static_cast<double>(measured) * static_cast<double>(unknown);
   }
   most = std::min(most, std::max(0.0, budget_seconds_ - seconds));
-  const std::string left = std::isfinite(most) ? fmt::format(" · at most {:.0f} s left", most) : "";
-  Show(fmt::format("{} · {} measured, {} from the database{}{} · {}", phase_, measured, from_database, best_, left,
-                   what));
+  const std::string left = std::isfinite(most) ? fmt::format(" · at most {:.0f} s more", most) : "";
+  Show(fmt::format("{} · {} measured, {} known{}{} · {}", phase_, measured, from_database, best_, left, what));
 }
 
 /// The bound is why the search goes on.
@@ -53,8 +94,7 @@ void ConsoleProgress::PlayOff(int round, int rounds, const std::string& what) {
   std::string bar;
   for (int i = 0; i < kWidth; ++i) bar += i < filled ? "━" : "─";
   std::string left;
-  const double seconds = std::chrono::duration<double>(Clock::now() - phase_started_).count();
-  if (round > 0) left = fmt::format(" · {:.0f} s left", seconds * (rounds - round) / round);
+  if (round > 0) left = fmt::format(" · {:.0f} s left", SecondsInPhase() * (rounds - round) / round);
   Show(fmt::format("play-off {} {}/{}{} · {}", bar, round, rounds, left, what));
 }
 
@@ -62,19 +102,30 @@ void ConsoleProgress::Warn(const std::string& text) {
   if (!warned_.insert(text).second) return;
   EndLine();
   fmt::print(stderr, "collage: warning: {}\n", text);
+  if (log_.is_open()) log_ << Stamp() << "warning: " << text << std::endl;
+}
+
+/// "[  12.3 s] ": since the command began.
+std::string ConsoleProgress::Stamp() const {
+  return fmt::format("[{:7.1f} s] ", std::chrono::duration<double>(Clock::now() - started_).count());
 }
 
 void ConsoleProgress::Show(const std::string& text, bool always) {
+  if (log_.is_open()) log_ << Stamp() << text << std::endl;
   if (quiet_) return;
-  const double interval = terminal_ ? 0.1 : 5.0;
+  if (verbose_) {
+    fmt::print(stderr, "{}{}\n", Stamp(), text);
+    return;
+  }
+  const double interval = is_terminal_ ? 0.1 : 5.0;
   const auto now = Clock::now();
   if (!always && std::chrono::duration<double>(now - shown_).count() < interval) return;
   shown_ = now;
-  if (terminal_) {
-    fmt::print(stderr, "\r\033[K{}", text.substr(0, 150));
+  if (is_terminal_) {
+    fmt::print(stderr, "\r\033[K{}", Cut(text, TerminalWidth() - 1));  // the last column would begin a new line
     line_open_ = true;
   } else {
-    fmt::print(stderr, "{}\n", text);
+    fmt::print(stderr, "{}\n", Cut(text, kLogWidth));
   }
   std::fflush(stderr);
 }

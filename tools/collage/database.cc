@@ -182,10 +182,11 @@ using Action = void (*)(const Arguments&);
 
 /// Adds `db NAME`, with the files or stores that `positional` describes.
 CLI::App* AddAction(CLI::App& command, const std::shared_ptr<Arguments>& arguments, const char* name,
-                    const char* summary, Action action, const char* positional = nullptr) {
+                    const char* summary, const std::string& example, Action action, const char* positional = nullptr) {
   CLI::App* sub = command.add_subcommand(name, summary);
   sub->fallthrough();
   if (positional != nullptr) sub->add_option(positional, arguments->files)->required();
+  sub->footer(fmt::format("Examples:\n  collage db {}{}", name, example));
   sub->callback([arguments, action] { action(*arguments); });
   return sub;
 }
@@ -198,20 +199,27 @@ void AddDatabaseCommand(CLI::App& app) {
   AddSetting(*command, "database", arguments->settings);
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->require_subcommand(0, 1);
+  command->footer(
+      "Examples:\n"
+      "  collage db                       how many records there are\n"
+      "  collage db export costs.jsonl    for another machine of this kind");
   command->callback([command, arguments] {
     if (command->get_subcommands().empty()) ShowStats(*arguments);
   });
   AddAction(*command, arguments, "stats",
-            "Count records by toolchain; compare estimates with times of past compilations (default)", ShowStats);
+            "Count records by toolchain; compare estimates with times of past compilations (default)", "", ShowStats);
   AddAction(*command, arguments, "export", "Write all records to a file, one line of JSON each; - is standard output",
-            Export, "FILE")
+            " costs.jsonl", Export, "FILE")
       ->get_option("FILE")
       ->expected(1);
-  AddAction(*command, arguments, "import", "Read exported files; add records that are new or newer", Import, "FILE");
-  AddAction(*command, arguments, "merge", "Add records of other databases that are new or newer", Merge, "DATABASE");
-  AddAction(*command, arguments, "verify", "Check the store and every record; exit code 1 when something is wrong",
+  AddAction(*command, arguments, "import", "Read exported files; add records that are new or newer", " costs.jsonl",
+            Import, "FILE");
+  AddAction(*command, arguments, "merge", "Add records of other databases that are new or newer", " other.db", Merge,
+            "DATABASE");
+  AddAction(*command, arguments, "verify", "Check the store and every record; exit code 1 when something is wrong", "",
             Verify);
-  CLI::App* gc = AddAction(*command, arguments, "gc", "Remove records that are no longer needed", Collect);
+  CLI::App* gc = AddAction(*command, arguments, "gc", "Remove records that are no longer needed",
+                           " --failures --older-than 90d", Collect);
   gc->add_flag("--other-versions", arguments->other_versions,
                "Remove this machine's records of toolchain versions that are no longer installed");
   gc->add_option("--older-than", arguments->older_than, "Remove records older than this, such as 90d");

@@ -4,7 +4,7 @@
 #include "collage/frontend/onnx_export.h"
 #include "collage/support/error.h"
 #include "collage/transform/passes.h"
-#include "inspect_input.h"
+#include "inspect/inspect_input.h"
 #include "views/export_views.h"
 
 namespace collage::cli {

@@ -50,6 +50,10 @@ void AddImportCommand(CLI::App& app) {
   AddSetting(*command, "lengths", arguments->settings);
   command->add_flag("--prepare", arguments->prepare, "Run the passes that precede partitioning first");
   command->add_flag("--json", arguments->json, "Print as JSON");
+  command->footer(
+      "Examples:\n"
+      "  collage import model.onnx\n"
+      "  collage import model.onnx --prepare    after the passes that precede partitioning");
   command->callback([arguments] { Run(*arguments); });
 }
 

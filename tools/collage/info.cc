@@ -132,7 +132,8 @@ Fact PartitionsTable(const ExecutionPlan& plan) {
         {Fact::Integer("partition", "partition", static_cast<int64_t>(rows.size())),
          Fact::Text("toolchain", "toolchain", kernel.toolchain), Fact::Text("operators", "operators", kernel.label),
          Fact::Texts("nodes", "nodes of the model", kernel.nodes).SeparatedBy(" "),
-         Fact::Seconds("estimated_seconds", "estimated", kernel.estimated_seconds)}));
+         Fact::Seconds("estimated_seconds", "estimated",
+                       kernel.estimated_seconds > 0 ? std::optional(kernel.estimated_seconds) : std::nullopt)}));
     if (has_schedules) rows.back().parts.push_back(Fact::Text("schedule", "schedule", kernel.schedule));
   }
   return Fact::Table("partitions", "partitions", std::move(rows))
@@ -209,6 +210,11 @@ void AddInfoCommand(CLI::App& app) {
       ->add_flag("--dot", arguments->dot,
                  "Draw partitions, their toolchains, times and tensors in Graphviz's language: … --dot | dot -Tsvg")
       ->excludes(json);
+  command->footer(
+      "Examples:\n"
+      "  collage info model.clg             partitions, and the nodes of the model in each\n"
+      "  collage info model.clg --verify    also checks all checksums\n"
+      "  collage info model.clg --dot       a graph for Graphviz");
   command->callback([arguments] { Run(*arguments); });
 }
 

@@ -1,16 +1,21 @@
 // main.cc: the `collage` command: sub-commands, errors, exit codes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "collage/support/error.h"
 #include "command.h"
+#include "command_line.h"
 #include "support/environment.h"
 #include "support/interruption.h"
 
@@ -18,12 +23,10 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples:
   collage compile model.onnx -o model.clg                   the fastest mix of all available toolchains
-  collage compile detector.onnx -o d.clg --shape x=1x3x640x640 --threads 1 --budget 10m
-  collage run model.clg --inputs in.npz --outputs out.npz
+  collage run model.clg --random
   collage benchmark model.clg --model model.onnx            beside every toolchain alone, run in turns
-  collage profile model.clg                                 the time of every partition, and the machine's limits
   collage explain model.clg                                 why it is made so, and how good it can get
-  collage targets                                           which toolchains are available, and why not
+  collage help compile                                      all of a command's options, and examples
 
 Exit codes: 0 success · 1 ran, but the answer is no (a comparison failed) · 2 wrong input · 3 unsupported
             4 not available here · 5 damaged file · 6 disk, memory or permission · 70 internal error of Collage)";
@@ -37,46 +40,63 @@ std::string EnvironmentHelp() {
   return text;
 }
 
-int Fail(const collage::Error& error) {
-  // A place comes first, as editors and other tools expect it.
-  std::fprintf(stderr, "%s%s\n", error.where().empty() ? "collage: " : "", error.Format().c_str());
-  return collage::ExitCode(error.category());
-}
-
 /// `code`, unless what was printed could not be written: its reader must not take a part for all.
 int Finish(int code) {
   std::cout.flush();
   const bool is_written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && !std::cout.fail();
   if (is_written || code > 1) return code;
-  return Fail({collage::ErrorCategory::kResource, "cannot write all to standard output"});
+  return collage::cli::PrintError({collage::ErrorCategory::kResource, "cannot write all to standard output"}, false);
 }
 
-/// The sub-commands, in the order of the help text.
+/// The commands by groups, in the order of the help text.
 void AddCommands(CLI::App& app) {
-  collage::cli::AddCompileCommand(app);
-  collage::cli::AddTuneCommand(app);
-  collage::cli::AddPackCommand(app);
-  collage::cli::AddMeasureCommand(app);
-  collage::cli::AddSettingsCommand(app);
-  collage::cli::AddRunCommand(app);
-  collage::cli::AddBenchmarkCommand(app);
-  collage::cli::AddProfileCommand(app);
-  collage::cli::AddInfoCommand(app);
-  collage::cli::AddExplainCommand(app);
-  collage::cli::AddReportCommand(app);
-  collage::cli::AddTargetsCommand(app);
-  collage::cli::AddImportCommand(app);
-  collage::cli::AddExportCommand(app);
-  collage::cli::AddOptCommand(app);
-  collage::cli::AddParseCommand(app);
-  collage::cli::AddDataflowCommand(app);
-  collage::cli::AddSubGraphCommand(app);
-  collage::cli::AddCandidatesCommand(app);
-  collage::cli::AddRewriteCommand(app);
-  collage::cli::AddPartitionCommand(app);
-  collage::cli::AddDatabaseCommand(app);
-  collage::cli::AddBundleCommand(app);
-  collage::cli::AddWorkerCommand(app);
+  namespace cli = collage::cli;
+  const std::pair<const char*, std::vector<void (*)(CLI::App&)>> groups[] = {
+      {"Compile and run", {cli::AddCompileCommand, cli::AddRunCommand, cli::AddBenchmarkCommand}},
+      {"See what was chosen, and why",
+       {cli::AddExplainCommand, cli::AddReportCommand, cli::AddProfileCommand, cli::AddInfoCommand,
+        cli::AddExportCommand}},
+      {"Measure ahead, and on other machines",
+       {cli::AddTuneCommand, cli::AddDatabaseCommand, cli::AddPackCommand, cli::AddMeasureCommand,
+        cli::AddBundleCommand}},
+      {"Know this machine and this command",
+       {cli::AddTargetsCommand, cli::AddDoctorCommand, cli::AddSettingsCommand, cli::AddCompletionCommand,
+        cli::AddVersionCommand, cli::AddHelpCommand}},
+      {"For authors of toolchains, rules and passes",
+       {cli::AddImportCommand, cli::AddParseCommand, cli::AddOptCommand, cli::AddDataflowCommand,
+        cli::AddSubGraphCommand, cli::AddCandidatesCommand, cli::AddRewriteCommand, cli::AddPartitionCommand,
+        cli::AddWorkerCommand}},
+  };
+  for (const auto& [group, commands] : groups) {
+    for (const auto& add : commands) {
+      add(app);
+      app.get_subcommands({}).back()->group(group);
+    }
+  }
+}
+
+/// Whether errors are wanted as JSON, even if the command line cannot be understood.
+bool WantsJson(int argc, char** argv) {
+  return std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+}
+
+/// Runs the command that the line names. Returns the exit code; throws collage::Error.
+int RunLine(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& error) {
+    return app.exit(error);
+  } catch (const CLI::CallForAllHelp& error) {
+    return app.exit(error);
+  } catch (const CLI::RuntimeError& error) {
+    return error.get_exit_code();
+  } catch (const CLI::ParseError& error) {
+    throw collage::cli::UsageErrorOf(app, error);
+  }
+  if (!app.get_subcommands().empty()) return 0;
+  if (app.count("--version") > 0) return collage::cli::PrintVersion(), 0;
+  throw collage::Error(collage::ErrorCategory::kInput, "no command is given", "",
+                       "`collage --help` lists the commands");
 }
 
 }  // namespace
@@ -88,25 +108,22 @@ int main(int argc, char** argv) {
       "Compiles a trained model into one file that runs it at the lowest latency measured on this machine:\n"
       "measures which sub-graphs run fastest on which toolchain, and covers the model with the best mix.");
   app.name("collage");
-  app.footer(kFooter);
-  app.require_subcommand(1);
-  app.set_version_flag("--version", COLLAGE_VERSION);
+  bool wants_version = false;
+  app.add_flag("--version", wants_version,
+               "Print the versions of Collage, its toolchains and formats, and the machine");
+  app.set_help_all_flag("--help-all", "Print help on all commands");
   AddCommands(app);
-  app.footer(kFooter + EnvironmentHelp());  // after the sub-commands, which take over the footer that they find
+  app.footer(kFooter + EnvironmentHelp());  // after the commands, which take over the footer that they find
+  const bool as_json = WantsJson(argc, argv);
   try {
-    app.parse(argc, argv);
-    return Finish(0);
-  } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    const bool is_answer = code == 0 || error.get_name() == "RuntimeError";
-    return Finish(is_answer ? code : collage::ExitCode(collage::ErrorCategory::kInput));
+    return Finish(RunLine(app, argc, argv));
   } catch (const collage::Error& error) {
-    return Fail(error);
+    return collage::cli::PrintError(error, as_json);
   } catch (const std::bad_alloc&) {
-    return Fail({collage::ErrorCategory::kResource, "out of memory"});
-  } catch (const std::system_error& error) {
-    return Fail({collage::ErrorCategory::kResource, error.what()});  // of fmt::print, when it cannot write
+    return collage::cli::PrintError({collage::ErrorCategory::kResource, "out of memory"}, as_json);
+  } catch (const std::system_error& error) {  // of fmt::print, when it cannot write
+    return collage::cli::PrintError({collage::ErrorCategory::kResource, error.what()}, false);
   } catch (const std::exception& error) {
-    return Fail({collage::ErrorCategory::kInternal, error.what()});
+    return collage::cli::PrintError({collage::ErrorCategory::kInternal, error.what()}, as_json);
   }
 }

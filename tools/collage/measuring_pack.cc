@@ -21,7 +21,7 @@ struct PackArguments {
   std::string machine;
   int schedules = 0;
   bool json = false;
-  bool quiet = false;
+  ProgressArguments progress;
 };
 
 // Settings of `compile` and `tune` that a pack depends on.
@@ -36,7 +36,7 @@ void RunPack(const PackArguments& arguments) {
   options.machine = arguments.machine;
   PackReport report;
   {
-    ConsoleProgress progress(arguments.quiet, std::numeric_limits<double>::infinity());
+    ConsoleProgress progress(arguments.progress, std::numeric_limits<double>::infinity());
     options.progress = &progress;
     report =
         PackModels({arguments.models.begin(), arguments.models.end()}, options, arguments.schedules, arguments.output);
@@ -50,7 +50,7 @@ struct MeasureArguments {
   std::string name;
   std::string seconds;
   bool json = false;
-  bool quiet = false;
+  ProgressArguments progress;
 };
 
 double SecondsFrom(const std::string& text) {
@@ -74,7 +74,7 @@ void RunMeasure(const MeasureArguments& arguments) {
   options.should_stop = IsAskedToEnd;
   MeasurePackReport report;
   {
-    ConsoleProgress progress(arguments.quiet, options.seconds);
+    ConsoleProgress progress(arguments.progress, options.seconds);
     options.progress = &progress;
     report = MeasurePack(arguments.pack, options);
   }
@@ -97,13 +97,16 @@ void AddPackCommand(CLI::App& app) {
       ->check(CLI::Range(0, kMostSchedules))
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print the report as JSON");
-  command->add_flag("--quiet", arguments->quiet, "No progress");
+  AddProgressFlags(*command, arguments->progress);
   command
       ->add_option("--machine", arguments->machine,
                    "Pack the covers that meet in the play-off of a compilation for this machine, by its costs in the "
                    "database, in place of candidates")
       ->type_name("NAME");
   for (const char* name : kSettings) AddSetting(*command, name, arguments->settings);
+  command->footer(
+      "Examples:\n"
+      "  collage pack model.onnx -o model.pack --schedules 2    all candidates, compiled for this kind of machine");
   command->callback([arguments] { RunPack(*arguments); });
 }
 
@@ -121,10 +124,13 @@ void AddMeasureCommand(CLI::App& app) {
                    "By which `collage compile --machine` calls this machine (default: its kind)")
       ->type_name("NAME");
   command->add_flag("--json", arguments->json, "Print the report as JSON");
-  command->add_flag("--quiet", arguments->quiet, "No progress");
+  AddProgressFlags(*command, arguments->progress);
   for (const char* name : {"database", "candidate_timeout", "candidate_memory"}) {
     AddSetting(*command, name, arguments->settings);
   }
+  command->footer(
+      "Examples:\n"
+      "  collage measure model.pack --seconds 10s    on the machine that the model will run on");
   command->callback([arguments] { RunMeasure(*arguments); });
 }
 

@@ -94,7 +94,7 @@ std::function<IRModule(IRModule module, const PassContext& context)> WorkOf(cons
   for (const auto& [name, run] :
        {std::pair(&arguments.optimize_for, &OptimizeFor), std::pair(&arguments.partition_for, &PartitionFor)}) {
     if (name->empty()) continue;
-    return [run, &toolchain = GetToolchain(*name)](IRModule module, const PassContext& context) {
+    return [run, &toolchain = ToolchainRegistry::Global().Get(*name)](IRModule module, const PassContext& context) {
       return run(toolchain, std::move(module), context);
     };
   }
@@ -163,6 +163,11 @@ void AddOptCommand(CLI::App& app) {
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
   command->add_flag("--timing", arguments->timing, "Print the time of each pass to standard error");
   command->add_flag("--list", arguments->list, "List passes and their options");
+  command->footer(
+      "Examples:\n"
+      "  collage opt model.onnx --no-metadata                                 the model as Relay text\n"
+      "  collage opt model.onnx --passes FoldConstant,FuseOps --no-metadata\n"
+      "  collage opt --list");
   command->callback([arguments] { RunOpt(*arguments); });
 }
 

@@ -19,7 +19,7 @@ struct Arguments {
   SettingTexts settings;
   std::vector<std::string> models;
   bool json = false;
-  bool quiet = false;
+  ProgressArguments progress;
 };
 
 /// Gives each model an equal share of what is left, so that what one does not need goes to those after it.
@@ -34,7 +34,7 @@ void Run(const Arguments& arguments) {
   int64_t tuning_trials_left = options.tuning_trials;
   std::vector<TunedModel> outcomes;
   {
-    ConsoleProgress progress(arguments.quiet, std::numeric_limits<double>::infinity());
+    ConsoleProgress progress(arguments.progress, std::numeric_limits<double>::infinity());
     options.progress = &progress;
     for (size_t i = 0; i < arguments.models.size() && !IsAskedToEnd(); ++i) {
       const auto models_left = static_cast<int64_t>(arguments.models.size() - i);
@@ -75,8 +75,11 @@ void AddTuneCommand(CLI::App& app) {
       "tune", "Measure ahead the costs that compiling these models will need; resumes where it stopped");
   command->add_option("models", arguments->models, "ONNX models")->required();
   command->add_flag("--json", arguments->json, "Print the report as JSON");
-  command->add_flag("--quiet", arguments->quiet, "No progress");
+  AddProgressFlags(*command, arguments->progress);
   AddSettings(*command, SettingCommands::kCompileAndTune, arguments->settings);
+  command->footer(
+      "Examples:\n"
+      "  collage tune model.onnx --budget 10m    what is known afterwards, `collage compile` need not measure");
   command->callback([arguments] { Run(*arguments); });
 }
 

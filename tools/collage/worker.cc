@@ -33,6 +33,9 @@ void AddWorkerCommand(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--memory", arguments->memory, "Memory limit of a measurement, such as 12GiB; 0 = no limit")
       ->capture_default_str();
+  command->footer(
+      "Examples:\n"
+      "  collage worker < /dev/null    prints the machine, and ends with its input");
   command->callback([arguments] { Run(*arguments); });
 }
 

@@ -30,7 +30,7 @@
 #endif
 
 /* What this header describes. A library with a smaller `collage_abi_version()` lacks some of it. */
-#define COLLAGE_ABI_VERSION 2
+#define COLLAGE_ABI_VERSION 3
 
 /* Bound buffers begin at a multiple of this many bytes. */
 #define COLLAGE_ALIGNMENT 64
@@ -135,6 +135,12 @@ COLLAGE_API collage_status collage_executable_load(const char* path, collage_exe
 
 /* The same from the `size` bytes of such a file, which are copied. Errors call them `name`; null: "memory". */
 COLLAGE_API collage_status collage_executable_load_memory(const void* bytes, size_t size, const char* name,
+                                                          collage_executable** executable);
+
+/* The same, used where they lie: aligned to COLLAGE_ALIGNMENT, and there, unchanged, until the executable and all its
+ * instances are released. As of a model that is linked into a program (`collage compile --emit object`). Since ABI
+ * version 3. */
+COLLAGE_API collage_status collage_executable_load_static(const void* bytes, size_t size, const char* name,
                                                           collage_executable** executable);
 
 /* Reads the whole file at `path` and checks all checksums; loading checks the plan and machine code only. */

@@ -108,6 +108,10 @@ class Executable {
   /// this processor cannot run it. Constants are checked when first used. It holds code: load only what you trust.
   static Executable Load(const std::filesystem::path& path);
 
+  /// Uses the bytes of such a file where they lie: aligned to 64, not written to, and there for as long as `owner` is
+  /// kept, which may be null if they are for ever. Throws kInput for others. Errors call them `name`.
+  static Executable FromMemory(std::span<std::byte> bytes, std::shared_ptr<void> owner, const std::string& name);
+
   /// Loads the bytes of such a file, which are copied. Errors call them `name`.
   static Executable FromBytes(std::span<const std::byte> bytes, const std::string& name = "memory");
 

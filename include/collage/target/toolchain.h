@@ -126,6 +126,8 @@ class Toolchain {
   /// Licence of what executables with its kernels need at run time, as an SPDX expression and, where it matters, a
   /// word on what that allows: "Apache-2.0", "proprietary: may not be passed on". Shown by `collage targets`.
   virtual std::string license() const { return ""; }
+  /// Other names that people know it by, for hints where a name is mistyped: "onednn", "mkldnn".
+  virtual std::vector<std::string> aliases() const { return {}; }
   /// Toolchains that never meet this one in an executable, a play-off or a measuring process. It is enough that one of
   /// two says so; names that nobody has are ignored.
   virtual std::vector<Incompatibility> Incompatible() const { return {}; }
@@ -223,6 +225,10 @@ class ToolchainRegistry {
   const std::string& RevisionOf(const Toolchain& toolchain) const;
   /// Null when unknown.
   const Toolchain* Find(std::string_view name) const;
+  /// Throws kInput at `where` when unknown, naming what may have been meant.
+  const Toolchain& Get(std::string_view name, const std::string& where = "") const;
+  /// Returns that error's hint: "did you mean 'dnnl'?", or all there are.
+  std::string HintFor(std::string_view unknown) const;
   std::vector<const Toolchain*> All() const;
   /// The one with `is_native()`; never null in a full build.
   const Toolchain* Native() const;

@@ -58,6 +58,7 @@ class BlasToolchain : public Toolchain, public HasMicroKernels, public HasBundle
   int priority() const override { return 4; }
   bool is_default() const override { return false; }  // docs/toolchains.md says why
   std::string license() const override { return "BSD-3-Clause; MKL: Intel Simplified Software License"; }
+  std::vector<std::string> aliases() const override { return {"openblas", "blis", "mkl"}; }
   std::vector<PatternTableEntry> PatternTable() const override {
     static const std::vector<PatternTableEntry> table = ProductPatterns("blas", nullptr);
     return table;

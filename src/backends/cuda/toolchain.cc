@@ -82,6 +82,7 @@ class CudaToolchain : public Toolchain, public HasFusionPatterns, public HasBund
   int priority() const override { return 8; }
   bool is_default() const override { return false; }
   std::string license() const override { return "Apache-2.0"; }
+  std::vector<std::string> aliases() const override { return {"gpu", "nvidia"}; }
   int device_type() const override { return kCudaType; }
   FusionStyle fusion_style() const override { return Native().fusion_style(); }
   int max_depth() const override { return Native().max_depth(); }

@@ -51,6 +51,7 @@ class DnnlToolchain : public Toolchain, public HasCompositeCalls {
 
   int priority() const override { return 1; }
   std::string license() const override { return "Apache-2.0"; }
+  std::vector<std::string> aliases() const override { return {"onednn", "mkldnn", "mkl-dnn"}; }
   std::vector<PatternTableEntry> PatternTable() const override {
     static const std::vector<PatternTableEntry> table = dnnl_toolchain::Patterns();
     if (precision_ == kFloat32) return table;

@@ -48,6 +48,7 @@ class Native : public Toolchain,
   std::string description() const override { return "kernels generated through MLIR and LLVM"; }
   int priority() const override { return 0; }
   std::string license() const override { return "Apache-2.0"; }
+  std::vector<std::string> aliases() const override { return {"llvm", "mlir", "collage", "cpu"}; }
   bool is_native() const override { return true; }
   FusionStyle fusion_style() const override { return FusionStyle::kTVMFusion; }
   int max_depth() const override { return 8; }

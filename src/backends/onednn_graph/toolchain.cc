@@ -57,6 +57,7 @@ class OneDnnGraphToolchain : public Toolchain {
   int priority() const override { return 4; }
   bool is_default() const override { return false; }  // most of its candidates are those of the toolchain of primitives
   std::string license() const override { return "Apache-2.0"; }
+  std::vector<std::string> aliases() const override { return {"dnnl_graph"}; }
   Result<void> SupportsCall(const CallNode& call) const override { return Supports(call); }
   std::vector<std::string> Preamble() const override { return {"SimplifyInference", "FoldConstant", "FoldScaleAxis"}; }
   FusionStyle fusion_style() const override { return FusionStyle::kArbitrary; }

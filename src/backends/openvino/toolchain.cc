@@ -62,6 +62,7 @@ class OpenVinoToolchain : public Toolchain, public HasBundledFiles, public HasSy
 
   int priority() const override { return 2; }
   std::string license() const override { return "Apache-2.0"; }
+  std::vector<std::string> aliases() const override { return {"ov", "intel"}; }
   Result<void> SupportsCall(const CallNode& call) const override { return Supports(call); }
   Result<void> SupportsSymbolicSizes(const CallNode& call) const override { return SupportsSymbolic(call); }
   FusionStyle fusion_style() const override { return FusionStyle::kArbitrary; }

@@ -168,6 +168,7 @@ class TensorRtToolchain : public Toolchain, public CompilesElsewhere {
   int priority() const override { return 10; }
   bool is_default() const override { return false; }
   std::string license() const override { return "TensorRT: NVIDIA TensorRT SLA"; }
+  std::vector<std::string> aliases() const override { return {"trt"}; }
   int device_type() const override { return kCudaType; }
   Result<void> SupportsCall(const CallNode& call) const override {
     if (told_.is_exact && IsWindowOfProducts(call)) {

@@ -48,6 +48,7 @@ class XsmmToolchain : public Toolchain, public HasMicroKernels {
   int priority() const override { return 5; }
   bool is_default() const override { return false; }  // docs/toolchains.md says why
   std::string license() const override { return "BSD-3-Clause"; }
+  std::vector<std::string> aliases() const override { return {"libxsmm"}; }
   std::vector<PatternTableEntry> PatternTable() const override {
     static const std::vector<PatternTableEntry> table = ProductPatterns("xsmm", IsSmall);
     return table;

@@ -316,6 +316,8 @@ void TuningDatabase::TranslateMeasurements() {
   }
 }
 
+int TuningDatabase::SchemaVersion() { return kSchemaVersion; }
+
 std::string TuningDatabase::DefaultPlace() {
   const std::string place = GetEnvironment("COLLAGE_DATABASE").value_or("");
   return !place.empty() ? place : (UserCacheFolder() / "tuning.db").string();

@@ -47,6 +47,8 @@ class TuningDatabase {
 
   /// $COLLAGE_DATABASE, else ~/.cache/collage/tuning.db (XDG_CACHE_HOME is honoured).
   static std::string DefaultPlace();
+  /// The schema that stores have after they are opened.
+  static int SchemaVersion();
 
   std::optional<TuningRecord> Find(const TuningKey& key);
   std::optional<ResultRecord> Find(const ResultKey& key);

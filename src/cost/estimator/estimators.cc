@@ -20,17 +20,8 @@ std::string UsageOf(const EstimatorKind& kind) {
   return kind.argument == nullptr ? kind.name : fmt::format("{}={}", kind.name, kind.argument);
 }
 
-}  // namespace
-
-std::vector<std::pair<std::string, std::string>> KnownEstimators() {
-  std::vector<std::pair<std::string, std::string>> known;
-  for (const EstimatorKind& kind : kEstimators) known.emplace_back(UsageOf(kind), kind.summary);
-  return known;
-}
-
-std::span<const EstimatorKind> EstimatorKinds() { return kEstimators; }
-
-std::unique_ptr<CostEstimator> MakeEstimator(const std::string& text, EstimatorSetting setting) {
+/// The row that `text` names. Throws kInput.
+const EstimatorKind& KindOf(const std::string& text) {
   const size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
   const bool has_argument = equals != std::string::npos;
@@ -41,10 +32,27 @@ std::unique_ptr<CostEstimator> MakeEstimator(const std::string& text, EstimatorS
     if (has_argument != (kind.argument != nullptr)) {
       throw Error(ErrorCategory::kInput, fmt::format("malformed estimator '{}'", text), "", "write " + UsageOf(kind));
     }
-    if (has_argument) setting.argument = text.substr(equals + 1);
-    return kind.make(std::move(setting));
+    return kind;
   }
   throw Error(ErrorCategory::kInput, fmt::format("there is no estimator '{}'", name), "", "there are: " + known);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> KnownEstimators() {
+  std::vector<std::pair<std::string, std::string>> known;
+  for (const EstimatorKind& kind : kEstimators) known.emplace_back(UsageOf(kind), kind.summary);
+  return known;
+}
+
+std::span<const EstimatorKind> EstimatorKinds() { return kEstimators; }
+
+void CheckEstimator(const std::string& text) { KindOf(text); }
+
+std::unique_ptr<CostEstimator> MakeEstimator(const std::string& text, EstimatorSetting setting) {
+  const EstimatorKind& kind = KindOf(text);
+  if (kind.argument != nullptr) setting.argument = text.substr(text.find('=') + 1);
+  return kind.make(std::move(setting));
 }
 
 }  // namespace collage

@@ -33,6 +33,9 @@ struct EstimatorKind {
 };
 std::span<const EstimatorKind> EstimatorKinds();
 
+/// Throws kInput for what MakeEstimator would refuse by its name or for want of an argument.
+void CheckEstimator(const std::string& text);
+
 /// The estimator that `text` asks for: "NAME" or "NAME=ARGUMENT". Throws kInput when there is none of that name, with
 /// those there are, and for an argument that is missing, malformed or not wanted.
 std::unique_ptr<CostEstimator> MakeEstimator(const std::string& text, EstimatorSetting setting);

@@ -50,13 +50,16 @@ std::filesystem::path FindRayHelper() {
 
 }  // namespace
 
+void CheckRunner(const std::string& text) {
+  if (text == "local" || RayAddress(text)) return;
+  throw Error(ErrorCategory::kInput, fmt::format("there is no runner '{}'", text), "--runner",
+              "there are: local, ray, ray:HOST:PORT, ray://HOST:PORT");
+}
+
 std::unique_ptr<Runner> MakeRunner(const std::string& text, RunnerContext context) {
+  CheckRunner(text);
   if (text == "local") return MakeLocalRunner(context.candidates, context.limits, context.compiled);
   const std::optional<std::string> address = RayAddress(text);
-  if (!address) {
-    throw Error(ErrorCategory::kInput, fmt::format("there is no runner '{}'", text), "--runner",
-                "there are: local, ray, ray:HOST:PORT, ray://HOST:PORT");
-  }
   HelperProgram program;
   program.name = text;
   program.command = {context.python.empty() ? FindPython() : context.python, FindRayHelper().string(), *address};

@@ -48,6 +48,9 @@ struct RunnerContext {
   CompiledStore* compiled = nullptr;                   ///< store of a local runner's compiled partitions
 };
 
+/// Throws kInput for a text that MakeRunner would refuse.
+void CheckRunner(const std::string& text);
+
 /// "local", or a Ray cluster: "ray" (the one that runs on this machine), "ray:HOST:PORT" (one that this machine is part
 /// of), "ray://HOST:PORT" (a Ray client's). Throws kInput for any other text, kUnavailable when Collage's helper for
 /// Ray is not installed. The cluster is spoken to when there is something to measure.

@@ -31,7 +31,6 @@ class Checkpoints {
   void Begin(double seconds) {
     if (std::isfinite(seconds)) due_ = Clock::now() + Seconds(seconds);
   }
-  void End() { due_.reset(); }
   bool IsDue() const { return due_ && Clock::now() >= *due_; }
   /// One has been made, which took `seconds`, after a search of `search_seconds`.
   void Made(double seconds, double search_seconds) {

@@ -51,6 +51,11 @@ PlayOffOptions Compilation::PlayOffSettings() const {
   play_off.runs = !machine_;
   play_off.check_inputs = check_inputs_;
   play_off.compiled = compiled_.get();
+  // Both parts of the play-off together take what the search leaves of a budget, at most what they are given else.
+  constexpr double kTimingShare = 0.1, kLeastSeconds = 1;
+  const double most = std::max(kLeastSeconds, kTimingShare * options_.budget_seconds);
+  play_off.first_seconds = std::min(play_off.first_seconds, most);
+  play_off.final_seconds = std::min(play_off.final_seconds, most);
   play_off.versions = VersionsText(Versions());
   std::vector<std::string> targets;
   for (const Toolchain* toolchain : toolchains()) {

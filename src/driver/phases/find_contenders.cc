@@ -50,7 +50,7 @@ void Compilation::ForgetSearch() {
 std::vector<ContenderModule> Compilation::SearchForm(const ModelForm& form, std::vector<ContenderModule> also,
                                                      std::string& stuck) {
   CompileOptions own = options_;  // what is left of the budget
-  own.budget_seconds = std::max(0.0, own.budget_seconds - report_.search_seconds);
+  own.budget_seconds = std::max(0.0, SearchBudget() - report_.search_seconds);
   const Stopwatch stopwatch(report_.search_seconds);
   Phase("candidates");
   auto searched = std::make_unique<SearchedForm>(SearchedForm{form, selection_->Specs()});

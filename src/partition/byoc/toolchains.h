@@ -10,9 +10,6 @@
 
 namespace collage {
 
-/// The registered toolchain called `name`. Throws kInput at `where`, with near misses, else all there are.
-const Toolchain& GetToolchain(std::string_view name, const std::string& where = "");
-
 /// The toolchain that option `key` names. Throws kInput when none is named or there is none of that name.
 const Toolchain& FindToolchain(const PassContext& context, const char* key);
 /// As FindToolchain, several by comma.

@@ -203,7 +203,10 @@ PartitionRulePtr ReadOpPredicate(const JsonReader& json, std::string name) {
 PartitionRulePtr ReadPatternTable(const JsonReader& json, std::string) {
   const JsonReader compiler = json.At("compiler");
   const Toolchain* toolchain = ToolchainRegistry::Global().Find(compiler.String());
-  if (toolchain == nullptr) compiler.Fail(fmt::format("there is no toolchain '{}'", compiler.String()));
+  if (toolchain == nullptr) {
+    compiler.Fail(fmt::format("there is no toolchain '{}'", compiler.String()),
+                  ToolchainRegistry::Global().HintFor(compiler.String()));
+  }
   return PatternTableRule(*toolchain);
 }
 

@@ -56,7 +56,9 @@ class LibraryCallsPartitionRule : public PartitionRule {
 PartitionRulePtr ReadLibraryCalls(const JsonReader& json, std::string) {
   const JsonReader name = json.At("library");
   const Toolchain* library = ToolchainRegistry::Global().Find(name.String());
-  if (library == nullptr) name.Fail("there is no toolchain '" + name.String() + "'");
+  if (library == nullptr) {
+    name.Fail("there is no toolchain '" + name.String() + "'", ToolchainRegistry::Global().HintFor(name.String()));
+  }
   return LibraryCallsRule(*library);
 }
 

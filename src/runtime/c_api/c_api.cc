@@ -88,6 +88,13 @@ std::shared_ptr<const Model> LoadBytes(std::span<const std::byte> bytes, const s
       LoadTensorProgram({copy.data<std::byte>(), bytes.size()}, std::make_shared<Tensor>(copy), name));
 }
 
+std::shared_ptr<const Model> LoadStatic(std::span<std::byte> bytes, const std::string& name) {
+  if (KindOf(bytes) == COLLAGE_FILE_BYTECODE) {
+    return std::make_shared<const Model>(LoadTensorProgram(bytes, nullptr, name));
+  }
+  return std::make_shared<const Model>(Executable::FromMemory(bytes, nullptr, name));
+}
+
 void VerifyFile(const char* path) {
   const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
   if (KindOf(file->bytes()) != COLLAGE_FILE_BYTECODE) return Executable::Verify(path);
@@ -277,6 +284,18 @@ collage_status collage_executable_load_memory(const void* bytes, size_t size, co
     if (bytes == nullptr && size > 0) throw Error(ErrorCategory::kInput, "the bytes are null");
     const std::string where = name == nullptr ? "memory" : name;
     *executable = new collage_executable{collage::LoadBytes({static_cast<const std::byte*>(bytes), size}, where)};
+  });
+}
+
+collage_status collage_executable_load_static(const void* bytes, size_t size, const char* name,
+                                              collage_executable** executable) {
+  return Guarded([&] {
+    NotNull(executable, "result");
+    if (bytes == nullptr && size > 0) throw Error(ErrorCategory::kInput, "the bytes are null");
+    const std::string where = name == nullptr ? "memory" : name;
+    // Nothing is written to what is mapped, or lies in read-only data: tensors just have no type for that.
+    std::span<std::byte> all(static_cast<std::byte*>(const_cast<void*>(bytes)), size);
+    *executable = new collage_executable{collage::LoadStatic(all, where)};
   });
 }
 

@@ -235,6 +235,14 @@ Executable Executable::Load(const std::filesystem::path& path) {
   return ReadFileOf(file->bytes(), file, path);
 }
 
+Executable Executable::FromMemory(std::span<std::byte> bytes, std::shared_ptr<void> owner, const std::string& name) {
+  constexpr uintptr_t kAlignment = 64;
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % kAlignment != 0) {
+    throw Error(ErrorCategory::kInput, "an executable in memory is to be aligned to 64 bytes", name);
+  }
+  return ReadFileOf(bytes, std::move(owner), name);
+}
+
 Executable Executable::FromBytes(std::span<const std::byte> bytes, const std::string& name) {
   // Aligned as a mapped file is, since constants are read where they lie.
   const Tensor copy = Tensor::Empty({static_cast<int64_t>(bytes.size())}, kUInt8);

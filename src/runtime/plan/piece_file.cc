@@ -7,8 +7,10 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 #include "collage/support/error.h"
+#include "runtime/plan/file_kind.h"
 #include "runtime/plan/plan_json.h"
 #include "support/checksum.h"
 
@@ -38,6 +40,15 @@ size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kA
   throw Error(ErrorCategory::kCorrupt, fmt::format("{}: {}", format.other_file, why), path.string(), format.remedy);
 }
 
+/// Says what the file is, if that shows.
+[[noreturn]] void OfAnotherKind(std::span<const std::byte> bytes, const PieceFormat& format,
+                                const std::filesystem::path& path) {
+  const std::optional<FileKind> kind = KindOf(bytes);
+  if (!kind) NotOfFormat(format, "wrong magic number", path);
+  throw Error(ErrorCategory::kInput, fmt::format("{}, but {}", format.other_file, kind->name), path.string(),
+              kind->hint);
+}
+
 /// Throws kUnavailable for a file of another version; a damaged version is no other version.
 void CheckVersion(const FileHeader& header, const PieceFormat& format, const std::filesystem::path& path) {
   if (header.version == format.version) return;
@@ -53,7 +64,7 @@ FileHeader ReadHeader(std::span<const std::byte> bytes, const PieceFormat& forma
   FileHeader header{};
   if (bytes.size() < offsetof(FileHeader, index_offset)) NotOfFormat(format, "too short", path);
   std::memcpy(&header, bytes.data(), std::min(sizeof header, bytes.size()));
-  if (header.magic != format.magic) NotOfFormat(format, "wrong magic number", path);
+  if (header.magic != format.magic) OfAnotherKind(bytes, format, path);
   CheckVersion(header, format, path);
   if (bytes.size() < sizeof header) format.Truncated(path);
   if (header.ExpectedChecksum() != header.own_checksum) format.Damaged("its header has a wrong checksum", path);

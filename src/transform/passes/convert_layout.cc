@@ -10,7 +10,7 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/visitor.h"
 #include "collage/support/error.h"
-#include "transform/near_misses.h"
+#include "support/edit_distance.h"
 #include "transform/passes.h"
 #include "transform/rewriting.h"
 

@@ -33,6 +33,20 @@ std::vector<ToolchainReport> Toolchains() {
 
 TEST(ToolchainsFactsTest, Text) {
   EXPECT_EQ(RenderText(ToolchainsFacts(Toolchains(), {{"cuda", "", "no driver"}, {"ext_dev", "a chip", ""}})),
+            R"(  toolchain  available   version  why not
+  acme       yes             3.1
+  other      when named      3.1
+  vendor     no                   no library
+  device   available  what    why not
+  cuda     no                 no driver
+  ext_dev  yes        a chip
+`collage targets NAME` has the licence, hooks and options of one.
+)");
+}
+
+TEST(ToolchainsFactsTest, WholeText) {
+  EXPECT_EQ(RenderText(ToolchainsFacts(Toolchains(), {{"cuda", "", "no driver"}, {"ext_dev", "a chip", ""}},
+                                       /*is_whole=*/true)),
             R"(  toolchain  available   version  licence     hooks           why not
   acme       yes             3.1  Apache-2.0
   other      when named      3.1  Apache-2.0  RelayToRuntime

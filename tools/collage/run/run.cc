@@ -10,6 +10,7 @@
 #include "run_program.h"
 #include "run_values.h"
 #include "runtime/npy.h"
+#include "runtime/plan/file_kind.h"
 #include "runtime/random_inputs.h"
 #include "support/file.h"
 
@@ -93,6 +94,7 @@ void Run(const Arguments& arguments) {
   const Executable executable = Executable::Load(arguments.executable);
   ExecutionInstance instance(executable);
   const RunNames names = NamesOf(executable);
+  CheckOutputsFile(arguments.outputs, names);
   const std::vector<Tensor> inputs = GatherInputs(executable, names, arguments);
   for (size_t i = 0; i < inputs.size(); ++i) instance.SetInput(i, inputs[i]);
   const auto started = std::chrono::steady_clock::now();
@@ -122,7 +124,7 @@ void AddRunCommand(CLI::App& app) {
       "One input, NAME=FILE.npy or NAME=FILE.pb; for Relay text also NAME=NUMBER or NAME=EXPRESSION; may be "
       "repeated");
   command->add_flag("--random", arguments->random, "Use random values for inputs that are not given");
-  command->add_option("--outputs", arguments->outputs, "File to write outputs to (.npz)");
+  command->add_option("--outputs", arguments->outputs, "File to write outputs to (.npz; .npy for a single output)");
   command->add_option("--compare", arguments->comparison.expected,
                       "Compare with expected outputs (.npz); exit code 1 if they differ");
   command->add_option("--rtol", arguments->comparison.relative,
@@ -135,6 +137,11 @@ void AddRunCommand(CLI::App& app) {
                     "For Relay text: use the reference interpreter instead of bytecode");
   command->add_flag("--disassemble", arguments->disassemble, "For programs: print the bytecode instead of running it");
   command->add_flag("--json", arguments->json, "Print as JSON");
+  command->footer(
+      "Examples:\n"
+      "  collage run model.clg --random\n"
+      "  collage run model.clg --inputs in.npz --outputs out.npz\n"
+      "  collage run model.clg --inputs in.npz --compare out.npz     exit code 1 if results differ");
   command->callback([arguments] { Run(*arguments); });
 }
 

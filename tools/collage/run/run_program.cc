@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <optional>
@@ -199,6 +198,7 @@ bool Report(const ProgramArguments& arguments, const Value& result, std::vector<
   names.resize(tensors.size());
   Outputs outputs{std::move(names), {}};
   for (size_t i = 0; i < tensors.size(); ++i) outputs.values.push_back({tensors[i], strings.IsResult(i)});
+  CheckOutputsFile(arguments.outputs, {{}, outputs.names});
   if (!arguments.outputs.empty()) WriteOutputs(arguments.outputs, outputs, numbers);
   const bool compares = !arguments.comparison.expected.empty();
   Fact table = OutputsTable(outputs);
@@ -213,17 +213,6 @@ bool Report(const ProgramArguments& arguments, const Value& result, std::vector<
 }
 
 }  // namespace
-
-bool IsRelayText(const std::string& file) {
-  const std::string suffix = std::filesystem::path(file).extension();
-  if (suffix == ".relay" || suffix == ".clg") return suffix == ".relay";
-  std::ifstream stream(file, std::ios::binary);
-  std::string begin(size_t{1} << 16, '\0');  // comments may come first
-  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  const std::string_view text(begin.data(), static_cast<size_t>(stream.gcount()));
-  return !text.empty() && text.find('\0') == std::string_view::npos &&
-         (text.find("def @") != std::string_view::npos || text.find("#[version") != std::string_view::npos);
-}
 
 bool RunProgram(const ProgramArguments& arguments) {
   Program program(ReadFile(arguments.file), arguments);

@@ -21,9 +21,6 @@ struct ProgramArguments {
   bool json = false;
 };
 
-/// Whether `file` is Relay text, by its suffix or, without one that says so, by its beginning.
-bool IsRelayText(const std::string& file);
-
 /// Prints what a function of the program returns, or the program's bytecode. False when the result is compared and
 /// differs.
 bool RunProgram(const ProgramArguments& arguments);

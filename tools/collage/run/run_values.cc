@@ -4,10 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <numeric>
+#include <optional>
 
 #include "collage/support/error.h"
 #include "runtime/compare.h"
 #include "support/edit_distance.h"
+#include "support/file.h"
 
 namespace collage::cli {
 namespace {
@@ -48,6 +54,46 @@ StoredArray FindExpected(const StoredArrays& arrays, const std::string& name, co
   for (const auto& [key, _] : arrays) known.push_back(key);
   throw Error(ErrorCategory::kInput, fmt::format("no array for output '{}'", name), file,
               "its arrays are " + QuotedNames(known));
+}
+
+/// Where the largest elements of a vector of scores are, the largest first: "3 (0.91), 7 (0.05)".
+std::string LargestText(const Tensor& tensor) {
+  constexpr int64_t kShown = 5;
+  const Shape& shape = tensor.shape();
+  const auto is_one = [](int64_t size) { return size == 1; };
+  const bool is_vector =
+      !shape.empty() && shape.back() == tensor.num_elements() && std::all_of(shape.begin(), shape.end() - 1, is_one);
+  if (!is_vector || !tensor.dtype().is_floating() || tensor.num_elements() <= kShown) return "";
+  std::vector<int64_t> order(static_cast<size_t>(tensor.num_elements()));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::partial_sort(order.begin(), order.begin() + kShown, order.end(),
+                    [&](int64_t a, int64_t b) { return tensor.At(a) > tensor.At(b); });
+  std::string text;
+  for (int64_t i = 0; i < kShown; ++i) {
+    const int64_t at = order[static_cast<size_t>(i)];
+    text += fmt::format("{}{} ({:.4g})", i == 0 ? "" : ", ", at, tensor.At(at));
+  }
+  return text;
+}
+
+/// What the elements are like, at a glance.
+std::vector<Fact> FactsOfValues(const Tensor& tensor) {
+  double least = std::numeric_limits<double>::infinity(), most = -least, sum = 0;
+  int64_t not_finite = 0;
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    const double value = tensor.At(i);
+    not_finite += std::isfinite(value) ? 0 : 1;
+    if (!std::isfinite(value)) continue;
+    least = std::min(least, value);
+    most = std::max(most, value);
+    sum += value;
+  }
+  const int64_t finite = tensor.num_elements() - not_finite;
+  const auto if_any = [&](double value) { return finite > 0 ? std::optional(value) : std::nullopt; };
+  return {Fact::Number("minimum", "minimum", if_any(least)), Fact::Number("maximum", "maximum", if_any(most)),
+          Fact::Number("mean", "mean", if_any(sum / static_cast<double>(std::max<int64_t>(finite, 1)))),
+          Fact::Count("not_finite", "not finite", not_finite),
+          Fact::Text("largest", "largest at", not_finite > 0 ? "" : LargestText(tensor))};
 }
 
 }  // namespace
@@ -100,11 +146,15 @@ Fact OutputsTable(const Outputs& outputs) {
   std::vector<Fact> rows;
   for (size_t i = 0; i < outputs.names.size(); ++i) {
     const auto& [tensor, is_text] = outputs.values[i];
-    rows.push_back(Fact::Record("", "",
-                                {Fact::Text("name", "output", outputs.names[i]),
-                                 Fact::Text("dtype", "dtype", is_text ? "string" : tensor.dtype().ToString()),
-                                 Fact::Sizes("shape", "shape", tensor.shape())})
-                       .Says("output '{name}' {dtype} " + Literal(ToString(tensor.shape())) + "{?shape}"));
+    std::vector<Fact> facts{Fact::Text("name", "output", outputs.names[i]),
+                            Fact::Text("dtype", "dtype", is_text ? "string" : tensor.dtype().ToString()),
+                            Fact::Sizes("shape", "shape", tensor.shape())};
+    std::string sentence = "output '{name}' {dtype} " + Literal(ToString(tensor.shape())) + "{?shape}";
+    if (!is_text && tensor.num_elements() > 0) {
+      for (Fact& fact : FactsOfValues(tensor)) facts.push_back(std::move(fact));
+      sentence += ": {minimum} to {maximum}, mean {mean}[, {not_finite} not finite][; largest at {largest}]";
+    }
+    rows.push_back(Fact::Record("", "", std::move(facts)).Says(std::move(sentence)));
   }
   return Fact::Table("outputs", "", std::move(rows));
 }
@@ -139,7 +189,18 @@ bool CompareOutputs(const ComparisonArguments& arguments, const Outputs& outputs
   return all;
 }
 
+void CheckOutputsFile(const std::string& file, const RunNames& names) {
+  if (file.empty()) return;
+  if (std::filesystem::path(file).extension() == ".npy" && names.outputs.size() != 1) {
+    throw Error(ErrorCategory::kInput,
+                fmt::format("an .npy file holds one array, the model has {} outputs", names.outputs.size()),
+                "--outputs " + file, "name it .npz");
+  }
+  CheckCanWrite(file);
+}
+
 void WriteOutputs(const std::string& file, const Outputs& outputs, const StringNumbers& strings) {
+  if (std::filesystem::path(file).extension() == ".npy") return WriteArray(file, outputs.values[0].tensor);
   StoredArrays arrays;
   for (size_t i = 0; i < outputs.names.size(); ++i) arrays[outputs.names[i]] = outputs.values[i];
   WriteNpz(file, arrays, strings);

@@ -55,7 +55,11 @@ Fact OutputsTable(const Outputs& outputs);
 /// agree.
 bool CompareOutputs(const ComparisonArguments& arguments, const Outputs& outputs, StringNumbers& strings, Fact& table);
 
-/// Writes outputs as an .npz by their names.
+/// Throws kInput where `file` cannot hold all outputs, as an .npy holds one only; kResource where it cannot be written.
+/// An empty `file` is none.
+void CheckOutputsFile(const std::string& file, const RunNames& names);
+
+/// Writes outputs as an .npz by their names, or a single one as an .npy.
 void WriteOutputs(const std::string& file, const Outputs& outputs, const StringNumbers& strings);
 
 }  // namespace collage::cli

@@ -71,7 +71,7 @@ void AddProfileCommand(CLI::App& app) {
                       "Also write a run as a Chrome trace (.json), for ui.perfetto.dev or chrome://tracing");
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->footer(
-      "Example:\n"
+      "Examples:\n"
       "  collage profile model.clg --trace run.json           the longest steps, and a run for Perfetto");
   command->callback([arguments] { Run(*arguments); });
 }

@@ -47,6 +47,9 @@ void AddPartitionCommand(CLI::App& app) {
   command->add_flag("--plan-devices", arguments->plan_devices,
                     "Plan devices by on_device annotations first; targets then take only nodes on their device");
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
+  command->footer(
+      R"(Examples:
+  collage partition model.onnx --targets '[{"name": "a", "rule": {"rule": "OpCallByKind"}}]')");
   command->callback([arguments] { WithPlace(arguments->input.file, [&] { Run(*arguments); }); });
 }
 

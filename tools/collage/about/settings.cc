@@ -26,6 +26,10 @@ void AddSettingsCommand(CLI::App& app) {
   auto as_json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("settings", "List the settings of compilations: flag, Python name, default");
   command->add_flag("--json", *as_json, "Print as JSON");
+  command->footer(
+      "Examples:\n"
+      "  collage settings\n"
+      "  collage settings --json");
   command->callback([as_json] { Run(*as_json); });
 }
 

@@ -103,6 +103,10 @@ void AddParseCommand(CLI::App& app) {
                     "Fail unless the printed text reads back as the same module");
   command->add_option("--equals", arguments->equals,
                       "Exit with 1 unless structurally equal to this file, sharing included");
+  command->footer(
+      "Examples:\n"
+      "  collage parse model.onnx --no-metadata\n"
+      "  collage parse model.onnx --check-roundtrip --no-metadata");
   command->callback([arguments] { WithPlace(arguments->input.file, [&] { Run(*arguments); }); });
 }
 

@@ -44,6 +44,9 @@ void AddCandidatesCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand("candidates", "List the candidate partitions that a rule finds");
   AddInspectFlags(*command, arguments->input);
   command->add_option("--rule", arguments->rule, "The rule, as JSON or a JSON file (docs/inspection.md)")->required();
+  command->footer(
+      R"(Examples:
+  collage candidates model.onnx --rule '{"rule": "OpCallByKind"}')");
   command->callback([arguments] { WithPlace(arguments->input.file, [&] { RunCandidates(*arguments); }); });
 }
 
@@ -55,6 +58,9 @@ void AddRewriteCommand(CLI::App& app) {
   command->add_option("--spec", arguments->spec, "Toolchain that the candidates belong to: NAME, or NAME:external")
       ->capture_default_str();
   command->add_flag("--no-metadata", arguments->no_metadata, "Leave out the values of constants");
+  command->footer(
+      R"(Examples:
+  collage rewrite model.onnx --no-metadata --rule '{"rule": "Primitive", "sub_rule": {"rule": "OpCallByKind"}}')");
   command->callback([arguments] { WithPlace(arguments->input.file, [&] { RunRewrite(*arguments); }); });
 }
 

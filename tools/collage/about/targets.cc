@@ -1,13 +1,18 @@
 // targets.cc: `collage targets`: each toolchain, whether it can be used here, or why not; with --support, what it takes
 // of a model, or why not; with --table, what it takes at all.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 
 #include "collage/compile.h"
 #include "collage/operator_table.h"
 #include "collage/support/error.h"
 #include "collage/support_report.h"
+#include "collage/target/toolchain.h"
 #include "command.h"
-#include "inspect_input.h"
+#include "console_progress.h"
+#include "inspect/inspect_input.h"
 #include "report/toolchain_facts.h"
 #include "runtime/known_devices.h"
 
@@ -16,6 +21,7 @@ namespace {
 
 struct Arguments {
   InspectArguments model;
+  std::vector<std::string> names;
   std::string toolchains;
   bool json = false;
   bool table = false;
@@ -44,6 +50,10 @@ void RunTable(const Arguments& arguments) {
   options.dtypes = SplitCommas(arguments.dtypes);
   options.num_calls = arguments.num_calls;
   options.seed = arguments.seed;
+  ConsoleProgress progress({.quiet = arguments.json}, std::numeric_limits<double>::infinity());
+  options.on_progress = [&](const std::string& toolchain, size_t done, size_t all) {
+    progress.Step(fmt::format("{} · {} of {} rows", toolchain, done, all));
+  };
   const std::vector<OperatorTable> tables = TabulateOperators(options);
   PrintReport(OperatorTablesFacts(tables), arguments.json, {.markdown = true});
   if (!AllAgree(tables)) throw CLI::RuntimeError(1);
@@ -57,8 +67,13 @@ void Run(const Arguments& arguments) {
                 "give --support MODEL, or --table");
   }
   // Toolchains ask a device's driver in children, which can be forked only before this process uses it.
-  const std::vector<ToolchainReport> toolchains = ProbeToolchains();
-  PrintReport(ToolchainsFacts(toolchains, DescribeDevices()), arguments.json);
+  std::vector<ToolchainReport> toolchains = ProbeToolchains();
+  for (const std::string& name : arguments.names) ToolchainRegistry::Global().Get(name);
+  std::erase_if(toolchains, [&](const ToolchainReport& one) {
+    return !arguments.names.empty() && std::ranges::find(arguments.names, one.name) == arguments.names.end();
+  });
+  const std::vector<KnownDevice> devices = arguments.names.empty() ? DescribeDevices() : std::vector<KnownDevice>();
+  PrintReport(ToolchainsFacts(toolchains, devices, /*is_whole=*/!arguments.names.empty()), arguments.json);
 }
 
 }  // namespace
@@ -67,6 +82,7 @@ void AddTargetsCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
       app.add_subcommand("targets", "List toolchains, their versions and options, and why some are not available");
+  command->add_option("toolchains", arguments->names, "Show all that is known of these only: licence, hooks, options");
   command->add_option(
       "--support", arguments->model.file,
       "Show which calls of this model (ONNX or Relay text) each toolchain takes, and why not the others");
@@ -88,6 +104,14 @@ void AddTargetsCommand(CLI::App& app) {
   command->add_option("--seed", arguments->seed, "With --table: seed of random shapes and values")
       ->capture_default_str();
   command->add_flag("--json", arguments->json, "Print as JSON");
+  command->footer(
+      "Examples:\n"
+      "  collage targets\n"
+      "  collage targets native\n"
+      "  collage targets --support model.onnx                            which operators each toolchain takes, and why "
+      "not the others\n"
+      "  collage targets --table --toolchains native --operators exp     checks a toolchain's operators against the "
+      "reference");
   command->callback([arguments] { Run(*arguments); });
 }
 

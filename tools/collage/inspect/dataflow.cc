@@ -46,6 +46,9 @@ void AddDataflowCommand(CLI::App& app) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = app.add_subcommand("dataflow", "List a function's nodes, edges, basic blocks and dominators");
   AddInspectFlags(*command, *arguments);
+  command->footer(
+      "Examples:\n"
+      "  collage dataflow model.onnx");
   command->callback([arguments] { WithPlace(arguments->file, [&] { RunDataflow(*arguments); }); });
 }
 
@@ -55,6 +58,9 @@ void AddSubGraphCommand(CLI::App& app) {
   AddInspectFlags(*command, arguments->input);
   command->add_option("--inside", arguments->inside, "Indices of the nodes inside, separated by commas")->required();
   command->add_option("--config", arguments->config, R"(Limits: {"max_exits", "allow_taps", "max_depth"}, or a file)");
+  command->footer(
+      "Examples:\n"
+      "  collage subgraph model.onnx --inside 3,4");
   command->callback([arguments] { WithPlace(arguments->input.file, [&] { RunSubGraph(*arguments); }); });
 }
 
