@@ -14,6 +14,7 @@
 #include "facts.h"
 #include "report/compile_facts.h"
 #include "report/toolchain_facts.h"
+#include "support/machine.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -201,6 +202,9 @@ void BindCompile(nb::module_& m) {
   BindTargets(m);
   BindSearchTask(m);
   BindReports(m);
+  m.def(
+      "machine_fingerprint", [] { return ThisMachine().fingerprint; },
+      "Text that is equal on machines of one kind, which can run each other's executables.");
   m.def("estimators", &KnownEstimators, "See `collage.estimators`.");
   BindSettings(m);
   m.def(
@@ -221,6 +225,14 @@ void BindCompile(nb::module_& m) {
       },
       "module"_a, "name"_a, "settings"_a, "hooks"_a, "progress"_a.none(), "should_stop"_a.none(),
       "See `collage.compile`.");
+  m.def(
+      "tune_file",
+      [](const std::filesystem::path& path, const nb::dict& settings, const nb::dict& hooks, nb::object progress,
+         nb::object should_stop) {
+        return CompileWith(settings, hooks, progress, should_stop,
+                           [&](const CompileOptions& filled) { return TuneModel(path, filled); });
+      },
+      "path"_a, "settings"_a, "hooks"_a, "progress"_a.none(), "should_stop"_a.none(), "See `collage.tune`.");
 }
 
 }  // namespace collage::python

@@ -11,9 +11,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 #include "bindings.h"
 #include "bytecode/bytecode.h"
+#include "bytecode/file_format.h"
 #include "casters.h"
 #include "collage/ir/value.h"
 #include "collage/vm/vm.h"
@@ -158,6 +160,20 @@ void BindProgram(nb::module_& m) {
             return std::make_unique<Program>(vm::Executable::Load(path));
           },
           "path"_a, "Reads a file that was compiled.")
+      .def_static(
+          "from_bytes",
+          [](const nb::bytes& data, const std::string& name) {
+            const std::string_view bytes(data.c_str(), data.size());
+            nb::gil_scoped_release release;
+            return std::make_unique<Program>(vm::Executable::Deserialize(bytes, name));
+          },
+          "data"_a, "name"_a, "Loads the bytes of such a file, which are copied; errors call them `name`.")
+      .def_static(
+          "begins",
+          [](const nb::bytes& data) {
+            return vm::IsProgramFile({data.c_str(), std::min<size_t>(data.size(), 8)});
+          },
+          "data"_a, "Whether bytes begin as the file of a program does.")
       .def(
           "save", [](const Program& self, const std::filesystem::path& path) { self.executable().Save(path); },
           "path"_a, "Writes the file, whole or not at all.")

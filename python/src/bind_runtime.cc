@@ -1,12 +1,17 @@
 // bind_runtime.cc: executables. Inputs are read and outputs written where NumPy or torch have them; the interpreter's
 // lock is free while a model runs.
+#include <fmt/format.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/variant.h>
 
 #include <algorithm>
 #include <mutex>
+#include <span>
+#include <string>
+#include <variant>
 
 #include "bindings.h"
 #include "casters.h"
@@ -17,6 +22,7 @@
 #include "collage/vm/vm.h"
 #include "explain/explanation_file.h"
 #include "facts.h"
+#include "profile/plan_steps.h"
 #include "report/profile_facts.h"
 
 namespace nb = nanobind;
@@ -37,11 +43,35 @@ nb::list PortsOf(const std::vector<PortInfo>& ports) {
   return rows;
 }
 
+/// An input or an output, by its number or its name.
+using PortKey = std::variant<int64_t, std::string>;
+
+/// Returns the number of an input or output; `kind` is which, for messages. Throws kInput where there is none.
+size_t IndexOf(const std::vector<PortInfo>& ports, const PortKey& key, const std::string& kind) {
+  const int64_t* number = std::get_if<int64_t>(&key);
+  std::string names;
+  for (size_t i = 0; i < ports.size(); ++i) {
+    if (number == nullptr ? ports[i].name == std::get<std::string>(key) : *number == static_cast<int64_t>(i)) return i;
+    names += (i == 0 ? "" : ", ") + ports[i].name;
+  }
+  const std::string what = number == nullptr ? "'" + std::get<std::string>(key) + "'" : std::to_string(*number);
+  throw Error(ErrorCategory::kInput, fmt::format("there is no {} {}", kind, what), "", "there are: " + names);
+}
+
+/// A step of a run, and how long it took.
+struct TimedStep {
+  double seconds = 0;
+  StepProfile step;
+};
+
 /// One execution, as `Instance` of Python: a caller holds its lock while it runs.
 struct Instance {
-  explicit Instance(const Executable& executable) : instance(executable), outputs(executable.outputs()) {}
+  explicit Instance(const Executable& executable)
+      : executable(executable), instance(executable), inputs(executable.inputs()), outputs(executable.outputs()) {}
 
+  Executable executable;
   ExecutionInstance instance;
+  std::vector<PortInfo> inputs;
   std::vector<PortInfo> outputs;
   std::mutex busy;
 
@@ -50,18 +80,28 @@ struct Instance {
     const std::scoped_lock lock(busy);
     instance.Run();
   }
-  std::vector<double> RunTimed() {
+  std::vector<TimedStep> RunTimed() {
     nb::gil_scoped_release release;
-    const std::scoped_lock lock(busy);
-    return instance.RunTimed();
+    std::vector<double> seconds;
+    {
+      const std::scoped_lock lock(busy);
+      seconds = instance.RunTimed();
+    }
+    std::vector<TimedStep> steps;
+    for (size_t i = 0; i < seconds.size(); ++i) {
+      steps.push_back({seconds[i], DescribePlanStep(executable.plan(), "", static_cast<int>(i))});
+    }
+    return steps;
   }
-  void SetInput(size_t index, nb::handle array) {
+  void SetInput(const PortKey& key, nb::handle array) {
+    const size_t index = IndexOf(inputs, key, "input");
     const Tensor tensor = TensorFrom(array);
     nb::gil_scoped_release release;  // what is replaced may be dropped under the lock
     const std::scoped_lock lock(busy);
     instance.SetInput(index, tensor);
   }
-  void SetOutput(size_t index, nb::handle array) {
+  void SetOutput(const PortKey& key, nb::handle array) {
+    const size_t index = IndexOf(outputs, key, "output");
     if (nb::hasattr(array, "flags") && !nb::cast<bool>(array.attr("flags").attr("writeable"))) {
       throw Error(ErrorCategory::kInput, "an array for an output is read only");
     }
@@ -70,8 +110,8 @@ struct Instance {
     const std::scoped_lock lock(busy);
     instance.SetOutput(index, tensor);
   }
-  nb::object Output(size_t index) {
-    if (index >= outputs.size()) throw nb::index_error("there is no such output");
+  nb::object Output(const PortKey& key) {
+    const size_t index = IndexOf(outputs, key, "output");
     Tensor tensor;
     {
       nb::gil_scoped_release release;
@@ -154,6 +194,28 @@ nb::object ProfileModel(const Model& self, const nb::list& arrays, double second
   });
 }
 
+void BindTimedStep(nb::module_& m) {
+  nb::class_<TimedStep>(m, "TimedStep", "A step of a run, and how long it took; `float` of it is its seconds.")
+      .def_ro("seconds", &TimedStep::seconds, "How long the step took.")
+      .def_prop_ro(
+          "kind", [](const TimedStep& self) { return self.step.kind; }, "\"kernel\", \"layout change\" or \"copy\".")
+      .def_prop_ro(
+          "toolchain", [](const TimedStep& self) { return self.step.toolchain; },
+          "The toolchain that computes it; \"host\" for a change of layout or a copy.")
+      .def_prop_ro(
+          "operators", [](const TimedStep& self) { return self.step.operators; }, "Its operators, joined by '+'.")
+      .def_prop_ro(
+          "nodes", [](const TimedStep& self) { return self.step.nodes; }, "The model's names of what it computes.")
+      .def_prop_ro(
+          "partition", [](const TimedStep& self) { return self.step.partition; },
+          "Its place in `Executable.partitions`; None for a change of layout or a copy.")
+      .def("__float__", [](const TimedStep& self) { return self.seconds; })
+      .def("__repr__", [](const TimedStep& self) {
+        return fmt::format("<TimedStep {:.1f} us, {}: {}>", self.seconds * 1e6, self.step.toolchain,
+                           self.step.operators.empty() ? self.step.kind : self.step.operators);
+      });
+}
+
 void BindInstance(nb::module_& m) {
   nb::class_<Instance>(
       m, "Instance",
@@ -162,15 +224,16 @@ void BindInstance(nb::module_& m) {
       .def(
           "__init__", [](Instance* self, const Model& model) { new (self) Instance(model.executable()); }, "model"_a,
           "Made by `Executable.instance`.")
-      .def("set_input", &Instance::SetInput, "index"_a, "array"_a,
-           "Reads input `index` where the array lies, without a copy if that is 64-byte aligned (torch's are, "
-           "`collage.empty` gives such).")
-      .def("set_output", &Instance::SetOutput, "index"_a, "array"_a,
-           "Writes output `index` into this array, which must be 64-byte aligned.")
-      .def("output", &Instance::Output, "index"_a,
-           "The array that output `index` is written to, by the next run as well.")
+      .def("set_input", &Instance::SetInput, "input"_a, "array"_a,
+           "Reads an input, by its number or its name, where the array lies, without a copy if that is 64-byte aligned "
+           "(torch's are, `collage.empty` gives such).")
+      .def("set_output", &Instance::SetOutput, "output"_a, "array"_a,
+           "Writes an output, by its number or its name, into this array, which must be 64-byte aligned.")
+      .def("get_output", &Instance::Output, "output"_a,
+           "The array that an output, by its number or its name, is written to, by the next run as well.")
+      .def("output", &Instance::Output, "output"_a, "The same as `get_output`.")
       .def("run", &Instance::Run, "Runs the model once; other threads of Python go on meanwhile.")
-      .def("run_timed", &Instance::RunTimed, "Runs it once; seconds of each step.");
+      .def("run_timed", &Instance::RunTimed, "Runs it once; a `TimedStep` for each step.");
 }
 
 }  // namespace
@@ -204,19 +267,7 @@ void BindFiles(nb::module_& m) {
       "path"_a, "Checks all checksums of an executable's file; raises CorruptError.");
 }
 
-}  // namespace
-
-nb::object ProfileInPython(const ProfileOptions& options,
-                           const std::function<Profile(const ProfileOptions&)>& profile) {
-  Profile found;
-  {
-    nb::gil_scoped_release release;
-    found = profile(options);
-  }
-  return ToPython(ProfileFacts(found));
-}
-
-void BindRuntime(nb::module_& m) {
+void BindModel(nb::module_& m) {
   nb::class_<Model>(m, "Model", "The compiler's side of `collage.Executable`.")
       .def_static(
           "load",
@@ -225,6 +276,14 @@ void BindRuntime(nb::module_& m) {
             return std::make_unique<Model>(Executable::Load(path));
           },
           "path"_a, "Maps a file that was compiled.")
+      .def_static(
+          "from_bytes",
+          [](const nb::bytes& data, const std::string& name) {
+            const std::span bytes(static_cast<const std::byte*>(data.data()), data.size());
+            nb::gil_scoped_release release;
+            return std::make_unique<Model>(Executable::FromBytes(bytes, name));
+          },
+          "data"_a, "name"_a, "Loads the bytes of such a file, which are copied; errors call them `name`.")
       .def(
           "save",
           [](const Model& self, const std::filesystem::path& path) {
@@ -248,7 +307,24 @@ void BindRuntime(nb::module_& m) {
       .def(
           "explanation_json", [](const Model& self) { return ExplanationTextOf(self.executable()); },
           "See `collage.Executable.explain`; None if there is none.");
+}
+
+}  // namespace
+
+nb::object ProfileInPython(const ProfileOptions& options,
+                           const std::function<Profile(const ProfileOptions&)>& profile) {
+  Profile found;
+  {
+    nb::gil_scoped_release release;
+    found = profile(options);
+  }
+  return ToPython(ProfileFacts(found));
+}
+
+void BindRuntime(nb::module_& m) {
+  BindModel(m);
   BindFiles(m);
+  BindTimedStep(m);
   BindInstance(m);
   m.def(
       "empty",

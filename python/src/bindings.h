@@ -22,6 +22,7 @@ void BindRuntime(nanobind::module_& m);      // bind_runtime.cc
 void BindExplanation(nanobind::module_& m);  // bind_explanation.cc
 void BindProgram(nanobind::module_& m);      // bind_program.cc
 void BindCompile(nanobind::module_& m);      // bind_compile.cc
+void BindDatabase(nanobind::module_& m);     // bind_database.cc
 void BindVm(nanobind::module_& m);           // bind_vm.cc
 void BindToolchain(nanobind::module_& m);    // bind_toolchain.cc
 

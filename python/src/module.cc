@@ -50,6 +50,7 @@ NB_MODULE(_core, m) {
   BindExplanation(m);
   BindProgram(m);
   BindCompile(m);
+  BindDatabase(m);
   BindVm(m);
   BindToolchain(m);
 }
