@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from collage import _core, _setting_docs
+from collage import _arguments, _core, _setting_docs
 from collage._core import Function, IRModule
 from collage._executable import Executable, _load_file
 from collage._setting_types import CheckInputs
 from collage._settings import Settings
 from collage.costs import as_estimate
-from collage.errors import UnavailableError
+from collage.errors import InputError, UnavailableError
 from collage.frontend import OnnxModel, _as_file, from_onnx
 from collage.reports import OperatorTable, SupportReport, ToolchainReport
 from collage.target import Targets, as_targets
@@ -225,7 +225,7 @@ def toolchains() -> list[ToolchainReport]:
 
 def support(
     model: OnnxModel | IRModule | Function,
-    toolchains: Sequence[str] | None = None,
+    toolchains: str | Sequence[str] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> SupportReport:
     """Reports which calls of a model each toolchain takes, and why not the others. Nothing is compiled or measured.
@@ -234,7 +234,7 @@ def support(
 
     Args:
         model: an ONNX model, a module, or a function.
-        toolchains: names; None for all, also those that are not available here.
+        toolchains: names, in a list or separated by commas; None for all, also those that are not available here.
         shapes: shapes of dynamic inputs of an ONNX model, by name.
 
     Returns:
@@ -252,14 +252,16 @@ def support(
     if isinstance(model, Function):
         model = IRModule.from_expr(model)
     if not isinstance(model, IRModule):
-        model = from_onnx(model, shape=shapes)
-    return cast(SupportReport, _core.support(model, list(toolchains or ())))
+        model = from_onnx(model, shapes=shapes)
+    elif shapes is not None:
+        raise InputError("the shapes of a module are known", "shapes", "leave out shapes")
+    return cast(SupportReport, _core.support(model, _arguments.names(toolchains, "toolchains")))
 
 
 def operator_table(
-    toolchains: Sequence[str] | None = None,
-    operators: Sequence[str] | None = None,
-    dtypes: Sequence[str] | None = None,
+    toolchains: str | Sequence[str] | None = None,
+    operators: str | Sequence[str] | None = None,
+    dtypes: str | Sequence[str] | None = None,
     calls: int = 1,
     seed: int = 1,
     threads: int = 1,
@@ -270,7 +272,7 @@ def operator_table(
     reference evaluation.
 
     Args:
-        toolchains: names; None for all.
+        toolchains: names, in a list or separated by commas; None for all.
         operators: names; None for all, which takes minutes.
         dtypes: types of the data; None for all.
         calls: tried for a row, at most, each of other shapes.
@@ -291,6 +293,11 @@ def operator_table(
     """
     load_plugins()
     tables = _core.operator_table(
-        list(toolchains or ()), list(operators or ()), list(dtypes or ()), calls, seed, threads
+        _arguments.names(toolchains, "toolchains"),
+        _arguments.names(operators, "operators"),
+        _arguments.names(dtypes, "dtypes"),
+        calls,
+        seed,
+        threads,
     )
     return cast(list[OperatorTable], tables)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+
 __all__ = [
     "CorruptError",
     "Error",
     "InputError",
     "InternalError",
+    "MissingFileError",
     "ResourceError",
     "UnavailableError",
     "UnsupportedError",
@@ -27,9 +30,23 @@ class Error(RuntimeError):
         text = f"{where}: error: {message}" if where else message
         super().__init__(f"{text}\nhint: {hint}" if hint else text)
 
+    def __reduce__(self) -> tuple[type[Error], tuple[str, str, str]]:
+        return type(self), (self.message, self.where, self.hint)
+
 
 class InputError(Error, ValueError):
     """The input is wrong: a file, an argument, a shape, a text."""
+
+
+class MissingFileError(InputError, FileNotFoundError):
+    """There is no such file. ``filename`` is its path."""
+
+    def __init__(self, message: str, where: str = "", hint: str = "") -> None:
+        super().__init__(message, where, hint)
+        self.errno, self.filename = errno.ENOENT, where
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class UnsupportedError(Error, NotImplementedError):

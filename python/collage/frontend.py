@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, Union, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, Protocol, Union, cast
 
-from collage import _core
+from collage import _arguments, _core
 from collage._core import Function, IRModule
+from collage.errors import InputError
 
 __all__ = ["OnnxModel", "from_onnx", "onnx_operators", "to_onnx"]
 
@@ -18,17 +19,26 @@ class _Proto(Protocol):
     def SerializeToString(self) -> bytes: ...  # noqa: N802 (protobuf's name)
 
 
-OnnxModel = Union[str, "os.PathLike[str]", bytes, _Proto]
-"""A path, the bytes of a model, or an ``onnx.ModelProto``."""
+OnnxModel = Union[str, "os.PathLike[str]", bytes, "IO[bytes]", _Proto]
+"""A path, the bytes of a model, a file that is open for reading bytes, or an ``onnx.ModelProto``."""
 
 
 @contextlib.contextmanager
 def _as_file(model: OnnxModel) -> Iterator[str]:
     """A file that holds the model; a temporary one unless it is a path already."""
     if isinstance(model, (str, os.PathLike)):
-        yield os.fspath(model)
+        yield _arguments.existing(model)
         return
-    data = model if isinstance(model, bytes) else model.SerializeToString()
+    data = _arguments.content(model)
+    if data is None:
+        serialise = getattr(model, "SerializeToString", None)
+        if serialise is None:
+            raise InputError(
+                f"expected a path, bytes, an open file or an onnx.ModelProto, got '{type(model).__name__}'",
+                "model",
+                "torch.onnx.export writes a PyTorch model as ONNX" if hasattr(model, "state_dict") else "",
+            )
+        data = serialise()
     with tempfile.TemporaryDirectory(prefix="collage-") as folder:
         path = os.path.join(folder, "model.onnx")
         with open(path, "wb") as file:
@@ -45,6 +55,8 @@ def _shapes_and_lengths(
     for name, sizes in given.items():
         if sizes is None:
             lengths[name] = 0
+        elif not isinstance(sizes, Iterable) or isinstance(sizes, str):
+            raise InputError(f"expected shapes by the names of inputs, got {name!r}: {sizes!r}", "shapes")
         elif any(isinstance(size, Sequence) for size in sizes):
             lengths[name] = len(sizes)
             for i, element in enumerate(sizes):
@@ -56,15 +68,15 @@ def _shapes_and_lengths(
 
 def from_onnx(
     model: OnnxModel,
-    shape: Mapping[str, Sequence[int] | Sequence[Sequence[int]] | None] | None = None,
+    shapes: Mapping[str, Sequence[int] | Sequence[Sequence[int]] | None] | None = None,
     constants: Mapping[str, Any] | None = None,
     dims: Mapping[str, int | Sequence[int]] | None = None,
 ) -> IRModule:
     """Reads an ONNX model into a typed module with one function ``main``.
 
     Args:
-        model: a path (external data is read beside it), the bytes of a model, or an ``onnx.ModelProto``.
-        shape: shapes of inputs, by name, with -1 for sizes that stay as they are. Dimensions that neither the model nor this
+        model: a path (external data is read beside it), the bytes of a model, an open file, or an ``onnx.ModelProto``.
+        shapes: shapes of inputs, by name, with -1 for sizes that stay as they are. Dimensions that neither the model nor this
             gives become ``?``. An input that is a sequence has a list of shapes, one for each element; an optional input
             that is not there has None.
         constants: arrays for inputs that are the same in every run, by name; they are no parameters then.
@@ -74,17 +86,19 @@ def from_onnx(
         InputError: the file cannot be read, or inputs do not fit.
         UnsupportedError: unknown operators, all of them at once.
     """
-    shapes, lengths = _shapes_and_lengths(shape or {})
-    sizes = {name: (given, given) if isinstance(given, int) else given for name, given in (dims or {}).items()}
-    ranges = {name: (int(given[0]), int(given[-1])) for name, given in sizes.items()}
+    tensors, lengths = _shapes_and_lengths(_arguments.mapping(shapes, "shapes", '{"x": (1, 3, 224, 224)}'))
+    sizes = _arguments.mapping(dims, "dims", '{"batch": 8}')
+    pairs = {name: (given, given) if isinstance(given, int) else given for name, given in sizes.items()}
+    ranges = {name: (int(given[0]), int(given[-1])) for name, given in pairs.items()}
+    values = _arguments.mapping(constants, "constants", '{"x": array}')
     with _as_file(model) as path:
-        return _core.from_onnx(path, shapes, dict(constants or {}), ranges, lengths)
+        return _core.from_onnx(path, tensors, values, ranges, lengths)
 
 
 def to_onnx(
     mod: IRModule | Function,
     path: str | os.PathLike[str] | None = None,
-    output_names: Sequence[str] | None = None,
+    output_names: str | Sequence[str] | None = None,
 ) -> bytes | None:
     """The ONNX model (opset 17, newer where an operator is younger) that computes what a module's ``main`` does.
 
@@ -112,7 +126,7 @@ def to_onnx(
     nn.relu(%x)
     """
     module = IRModule.from_expr(mod) if isinstance(mod, Function) else mod
-    names = list(output_names or ())
+    names = _arguments.names(output_names, "output_names", separator=None)
     if path is None:
         return _core.to_onnx(module, names, [])
     _core.write_onnx(module, os.fspath(path), names)

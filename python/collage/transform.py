@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol
 
-from collage import _core
+from collage import _arguments, _core
 from collage._core import ConfigKey, IRModule, Pass
 from collage._core import Function as _Function
 
@@ -67,8 +67,8 @@ class PassContext:
     Args:
         opt_level: passes of a higher level are left out, unless they are in ``required_pass``. None stands for 2 in
             `Sequential` and for 3 in compilations that search (`collage.compile`).
-        required_pass: names of passes that run whatever their level.
-        disabled_pass: names of passes that do not run.
+        required_pass: names of passes, in a list or separated by commas, that run whatever their level.
+        disabled_pass: names of passes that do not run, likewise.
         instruments: objects with the methods of `Instrument`.
         config: options of passes, by the names in `config_keys()`.
 
@@ -79,17 +79,17 @@ class PassContext:
     def __init__(
         self,
         opt_level: int | None = None,
-        required_pass: Sequence[str] | None = None,
-        disabled_pass: Sequence[str] | None = None,
+        required_pass: str | Sequence[str] | None = None,
+        disabled_pass: str | Sequence[str] | None = None,
         instruments: Sequence[object] | None = None,
         config: Mapping[str, object] | None = None,
     ) -> None:
         self.opt_level = 2 if opt_level is None else opt_level
         self._has_level = opt_level is not None
-        self.config = dict(config or {})
-        self._core = _core.PassContextCore(
-            self.opt_level, list(required_pass or ()), list(disabled_pass or ()), list(instruments or ()), self.config
-        )
+        self.config: dict[str, object] = _arguments.mapping(config, "config", '{"relay.FuseOps.max_depth": 10}')
+        required = _arguments.names(required_pass, "required_pass")
+        disabled = _arguments.names(disabled_pass, "disabled_pass")
+        self._core = _core.PassContextCore(self.opt_level, required, disabled, list(instruments or ()), self.config)
 
     @staticmethod
     def current() -> PassContext:
@@ -132,9 +132,9 @@ class Sequential:
         passes: passes, their names, or other `Sequential` ones.
     """
 
-    def __init__(self, passes: Sequence[str | Pass | Sequential]) -> None:
+    def __init__(self, passes: str | Sequence[str | Pass | Sequential]) -> None:
         self.passes: list[Pass] = []
-        for one in passes:
+        for one in _arguments.names(passes, "passes") if isinstance(passes, str) else passes:
             if isinstance(one, Sequential):
                 self.passes.extend(one.passes)
             else:
@@ -152,7 +152,7 @@ def module_pass(
     function: Callable[[IRModule], IRModule],
     name: str,
     opt_level: int = 0,
-    required: Sequence[str] = (),
+    required: str | Sequence[str] = (),
     summary: str = "",
 ) -> Pass:
     """Makes a pass over modules from a function.
@@ -171,14 +171,14 @@ def module_pass(
         required: passes that `Sequential` runs first.
         summary: a description of the pass.
     """
-    return Pass(name, opt_level, list(required), summary, function, False)
+    return Pass(name, opt_level, _arguments.names(required, "required"), summary, function, False)
 
 
 def function_pass(
     function: Callable[[_Function, IRModule], _Function],
     name: str,
     opt_level: int = 0,
-    required: Sequence[str] = (),
+    required: str | Sequence[str] = (),
     summary: str = "",
 ) -> Pass:
     """Makes a pass over global functions, except those of toolchains, from a function.
@@ -190,7 +190,7 @@ def function_pass(
         required: passes that `Sequential` runs first.
         summary: a description of the pass.
     """
-    return Pass(name, opt_level, list(required), summary, function, True)
+    return Pass(name, opt_level, _arguments.names(required, "required"), summary, function, True)
 
 
 def passes() -> list[Pass]:
@@ -250,10 +250,10 @@ class PrintIR:
         show_meta_data: whether to print the values of constants.
     """
 
-    def __init__(self, names: Sequence[str] = (), show_meta_data: bool = False) -> None:
-        for name in names:
+    def __init__(self, names: str | Sequence[str] = (), show_meta_data: bool = False) -> None:
+        self._names = set(_arguments.names(names, "names"))
+        for name in self._names:
             get_pass(name)
-        self._names = set(names)
         self._show_meta_data = show_meta_data
 
     def after(self, pass_: Pass, module: IRModule) -> None:

@@ -192,7 +192,7 @@ class Onnx(unittest.TestCase):
         expected = collage.parse("def @main(%x: Tensor[(2, 3), float32]) { let %a = nn.relu(%x); add(%a, %a) }")
         expected = collage.transform.ToGraphNormalForm()(expected)
         for model in (self.model(), self.model().SerializeToString()):
-            module = collage.frontend.from_onnx(model, shape={"x": (2, 3)})
+            module = collage.frontend.from_onnx(model, shapes={"x": (2, 3)})
             self.assertTrue(module.main.body.structural_equal(module.main.body))
             self.assertEqual([str(p.checked_type) for p in module.main.params], ["Tensor[(2, 3), float32]"])
             found = collage.IRModule.from_expr(relay.Function(module.main.params, module.main.body))
@@ -219,7 +219,7 @@ class Onnx(unittest.TestCase):
         outputs = [helper.make_empty_tensor_value_info(name) for name in ("y", "s")]
         graph = helper.make_graph(nodes, "g", [x], outputs)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-        module = collage.frontend.from_onnx(model, shape={"x": [(2,), (3,)]})
+        module = collage.frontend.from_onnx(model, shapes={"x": [(2,), (3,)]})
         self.assertEqual([param.name_hint for param in module.main.params], ["x.0", "x.1"])
         exe = collage.compile(module, toolchains=["native"])
         a, b = np.arange(2, dtype=np.float32), np.arange(3, dtype=np.float32)
@@ -234,7 +234,7 @@ class Onnx(unittest.TestCase):
         graph.input.append(helper.make_tensor_value_info("x.0", TensorProto.FLOAT, [2]))
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
         with self.assertRaisesRegex(collage.InputError, "two inputs are called 'x.0'"):
-            collage.frontend.from_onnx(model, shape={"x": [(2,), (3,)]})
+            collage.frontend.from_onnx(model, shapes={"x": [(2,), (3,)]})
 
     def test_missing_file(self):
         with self.assertRaises(collage.InputError):
