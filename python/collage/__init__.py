@@ -19,9 +19,11 @@ if sys.executable:  # programs that Collage starts run in the same Python; befor
 
 from collage import _core, costs, errors, explanations, frontend, relay, reports, target, toolchain, transform
 from collage._compile import Progress, compile, operator_table, support, toolchains
-from collage._core import Instance, IRModule, SearchTask
-from collage._executable import Executable, Partition, Port, empty, explanation, load
+from collage._core import Instance, IRModule, SearchTask, TimedStep
+from collage._executable import Executable, Partition, explanation, load
+from collage._ports import NodeArg, Port, empty
 from collage._settings import Settings
+from collage._timings import BenchmarkSummary
 from collage.costs import CostEstimator, estimators, register_estimator
 from collage.errors import (
     CorruptError,
@@ -43,6 +45,7 @@ __version__: str = _core.version()
 _onnxruntime.register()
 
 __all__ = [
+    "BenchmarkSummary",
     "CorruptError",
     "CostEstimator",
     "Error",
@@ -52,6 +55,7 @@ __all__ = [
     "Instance",
     "InternalError",
     "MissingFileError",
+    "NodeArg",
     "Partition",
     "Port",
     "Progress",
@@ -59,6 +63,7 @@ __all__ = [
     "SearchTask",
     "Settings",
     "Target",
+    "TimedStep",
     "Toolchain",
     "UnavailableError",
     "UnsupportedError",

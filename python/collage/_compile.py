@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from collage import _arguments, _core, _setting_docs
+from collage import _arguments, _core, _pictures, _setting_docs
 from collage._core import Function, IRModule
 from collage._executable import Executable, _load_file
 from collage._setting_types import CheckInputs
@@ -255,7 +255,8 @@ def support(
         model = from_onnx(model, shapes=shapes)
     elif shapes is not None:
         raise InputError("the shapes of a module are known", "shapes", "leave out shapes")
-    return cast(SupportReport, _core.support(model, _arguments.names(toolchains, "toolchains")))
+    report = _core.support(model, _arguments.names(toolchains, "toolchains"))
+    return cast(SupportReport, _pictures.ShownSupportReport(report))
 
 
 def operator_table(

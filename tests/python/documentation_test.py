@@ -15,6 +15,7 @@ from own_folder import setUpModule, tearDownModule  # noqa: F401
 MODULES = ["collage"] + [
     one.name for one in pkgutil.walk_packages(collage.__path__, "collage.") if not one.name.rpartition(".")[2][0] == "_"
 ]
+EXAMPLES = ["collage." + name for name in ("_arguments", "_compile", "_executable", "_pictures", "_ports", "_timings")]
 SOURCE = os.environ["COLLAGE_SOURCE"]
 
 
@@ -64,7 +65,7 @@ class Documentation(unittest.TestCase):
 
     def test_examples_in_docstrings(self):
         examples = 0
-        for module_name in [*MODULES, "collage._compile", "collage._executable"]:
+        for module_name in [*MODULES, *EXAMPLES]:
             module = importlib.import_module(module_name)
             results = doctest.testmod(module)
             self.assertEqual(results.failed, 0, module_name)

@@ -1,5 +1,8 @@
 """Executables: arrays without copies, errors, files, threads."""
 
+import copy
+import io
+import pickle
 import threading
 import time
 import unittest
@@ -40,9 +43,48 @@ class Calls(unittest.TestCase):
             add_exe(y=self.y, x=self.x),
             tuple(add_exe.run({"x": self.x, "y": self.y}).values()),
             tuple(add_exe.run([self.x, self.y]).values()),
+            tuple(add_exe.run(inputs={"x": self.x, "y": self.y}).values()),
+            add_exe({"x": self.x, "y": self.y}),
+            add_exe({"x": self.x}, y=self.y),
         ):
             np.testing.assert_allclose(results[0], self.x + self.y)
             np.testing.assert_allclose(results[1], np.maximum(self.x, 0))
+
+    def test_as_onnx_runtime_is_called(self):
+        feed = {"x": self.x, "y": self.y}
+        sum_, positive = self.x + self.y, np.maximum(self.x, 0)
+        for names, wanted in [
+            (None, [sum_, positive]),
+            (["output_1"], [positive]),
+            ("output_1", [positive]),
+            (["output_1", "output_0"], [positive, sum_]),
+        ]:
+            for results in (add_exe.run(names, feed), add_exe.run(output_names=names, input_feed=feed)):
+                self.assertIsInstance(results, list)
+                np.testing.assert_allclose(results, wanted)
+        self.assertEqual(
+            [(one.name, one.shape, one.type) for one in add_exe.get_inputs()],
+            [("x", [4, 16], "tensor(float)"), ("y", [16], "tensor(float)")],
+        )
+        self.assertEqual([one.name for one in add_exe.get_outputs()], ["output_0", "output_1"])
+        with self.assertRaisesRegex(collage.InputError, "there is no output 'z'\nhint: there are: output_0, output_1"):
+            add_exe.run(["z"], feed)
+        with self.assertRaisesRegex(
+            collage.InputError, "input_feed: error: expected a dict, got an object of type 'list'"
+        ):
+            add_exe.run(None, [self.x, self.y])
+        with self.assertRaisesRegex(collage.UnsupportedError, "run options"):
+            add_exe.run(None, feed, object())
+        for args, named in [
+            ((), {}),
+            ((None,), {"inputs": feed}),
+            ((None, feed, None, None), {}),
+            ((1, feed), {"inputs": 1}),
+        ]:
+            with self.assertRaises(TypeError):
+                add_exe.run(*args, **named)
+        with self.assertRaisesRegex(collage.InputError, "input 'x' is given twice"):
+            add_exe(feed, x=self.x)
 
     def test_results_are_their_own(self):
         first = add_exe(self.x, self.y)[0]
@@ -105,6 +147,27 @@ class Calls(unittest.TestCase):
         self.assertEqual(add_exe.metadata["model"], "module")
         self.assertGreaterEqual(len(add_exe.benchmark(0.01)), 5)
 
+    def test_benchmark_sums_up(self):
+        times = add_exe.benchmark(0.01, {"x": self.x, "y": self.y})
+        self.assertEqual((times.count, times.samples), (len(times), list(times)))
+        self.assertLessEqual(times.min, times.p50)
+        self.assertLessEqual(times.p50, times.p90)
+        self.assertLessEqual(times.p90, times.p99)
+        self.assertLessEqual(times.p99, times.max)
+        for ours, of_numpy in [
+            (times.mean, np.mean),
+            (times.p50, np.median),
+            (times.max, np.max),
+            (times.min, np.amin),
+        ]:
+            self.assertAlmostEqual(ours, of_numpy(times))
+        self.assertEqual(np.concatenate([times, times]).shape, (2 * times.count,))
+        self.assertEqual(np.asarray(times).tolist(), times)
+        self.assertEqual(pickle.loads(pickle.dumps(times)).p90, times.p90)
+        with self.assertRaisesRegex(collage.InputError, "no value for input 'y'"):
+            add_exe.benchmark(0.01, {"x": self.x})
+        self.assertTrue(np.isnan(collage.BenchmarkSummary().p50))
+
 
 class Instances(unittest.TestCase):
     def test_no_copies(self):
@@ -120,7 +183,31 @@ class Instances(unittest.TestCase):
         instance.run()
         self.assertTrue((out == 7).all())
         self.assertEqual(instance.output(0).ctypes.data, out.ctypes.data)
-        self.assertEqual([step.operators for step in instance.run_timed()], [one.operators for one in add_exe.partitions])
+
+    def test_arrays_are_bound_by_name(self):
+        instance = add_exe.instance()
+        x, out = np.full((4, 16), 2, "float32"), collage.empty((4, 16))
+        instance.set_input("x", x)
+        instance.set_input("y", np.ones(16, "float32"))
+        instance.set_output("output_1", out)
+        instance.run()
+        self.assertTrue((instance.get_output("output_0") == 3).all())
+        self.assertTrue((out == 2).all())
+        self.assertEqual(instance.get_output("output_1").ctypes.data, instance.output(1).ctypes.data)
+
+    def test_steps_are_named(self):
+        instance = add_exe.instance()
+        instance.set_input("x", np.ones((4, 16), "float32"))
+        instance.set_input("y", np.ones(16, "float32"))
+        steps = instance.run_timed()
+        kernels = [step for step in steps if step.kind == "kernel"]
+        self.assertEqual(
+            [(step.toolchain, step.operators, step.nodes) for step in kernels],
+            [(part.toolchain, part.operators, part.nodes) for part in add_exe.partitions],
+        )
+        self.assertEqual([step.partition for step in kernels], list(range(len(kernels))))
+        self.assertEqual([float(step) for step in steps], [step.seconds for step in steps])
+        self.assertRegex(repr(steps[0]), r"<TimedStep \d+\.\d us, native: ")
 
     def test_unaligned_memory(self):
         raw = np.zeros(4 * 16 * 4 + 4, "uint8")
@@ -135,10 +222,13 @@ class Instances(unittest.TestCase):
         instance = add_exe.instance()
         with self.assertRaisesRegex(collage.InputError, "has not been set"):
             instance.run()
-        with self.assertRaisesRegex(collage.InputError, "no input 7"):
-            instance.set_input(7, collage.empty((1,)))
-        with self.assertRaisesRegex(collage.InputError, "there is no output 2"):
-            instance.output(2)
+        for wrong, problem in [(7, "no input 7"), (-1, "no input -1"), ("z", "no input 'z'\nhint: there are: x, y")]:
+            with self.assertRaisesRegex(collage.InputError, problem):
+                instance.set_input(wrong, collage.empty((1,)))
+        with self.assertRaisesRegex(collage.InputError, "there is no output 2\nhint: there are: output_0, output_1"):
+            instance.get_output(2)
+        with self.assertRaisesRegex(collage.InputError, "there is no output 'x'"):
+            instance.set_output("x", collage.empty((4, 16)))
         fixed = collage.empty((4, 16))
         fixed.flags.writeable = False
         with self.assertRaisesRegex(collage.InputError, "read only"):
@@ -209,7 +299,6 @@ class Files(unittest.TestCase):
         add_exe.save(path)
         collage.Executable.verify(path)
         loaded = collage.load(path)
-        self.assertIsNone(loaded.report)
         x, y = np.ones((4, 16), "float32"), np.ones(16, "float32")
         np.testing.assert_array_equal(loaded(x, y)[0], add_exe(x, y)[0])
 
@@ -220,8 +309,79 @@ class Files(unittest.TestCase):
             file.truncate(100)
         with self.assertRaises(collage.CorruptError):
             collage.load(path)
-        with self.assertRaises(collage.InputError):
-            collage.load(in_folder("missing.clg"))
+        missing = in_folder("missing.clg")
+        calls = [collage.load, collage.Executable.verify, collage.explanation, collage.compile, collage.support]
+        for call in calls:
+            for error in (collage.InputError, FileNotFoundError):
+                with self.subTest(call=call), self.assertRaises(error) as caught:
+                    call(missing)
+                self.assertEqual(str(caught.exception), f"{missing}: error: cannot open: No such file or directory")
+                self.assertEqual(caught.exception.filename, missing)
+
+    def test_bytes_and_open_files(self):
+        x, y = np.ones((4, 16), "float32"), np.ones(16, "float32")
+        data = add_exe.to_bytes()
+        path = in_folder("open.clg")
+        add_exe.save(path)
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), data)
+            file.seek(0)
+            from_file = collage.load(file)
+        for loaded in (from_file, collage.load(data), collage.load(memoryview(data)), collage.load(io.BytesIO(data))):
+            np.testing.assert_array_equal(loaded(x, y)[0], add_exe(x, y)[0])
+        with self.assertRaisesRegex(collage.CorruptError, "memory: error: the executable is truncated"):
+            collage.load(data[:300])
+        with (
+            open(path) as file,
+            self.assertRaisesRegex(collage.InputError, "the file is open as text\nhint: open it with"),
+        ):
+            collage.load(file)
+        with self.assertRaisesRegex(
+            collage.InputError, "file: error: expected a path, bytes or an open file, got 'int'"
+        ):
+            collage.load(3)
+
+    def test_pickles_and_copies(self):
+        x, y = np.ones((4, 16), "float32"), np.ones(16, "float32")
+        for other in (pickle.loads(pickle.dumps(add_exe)), copy.deepcopy(add_exe), copy.copy(add_exe)):
+            np.testing.assert_array_equal(other(x, y)[0], add_exe(x, y)[0])
+            self.assertEqual((other.inputs, other.report), (add_exe.inputs, add_exe.report))
+        other = copy.deepcopy(add_exe)
+        other.report["winner"] = "mine"
+        self.assertEqual(add_exe.report["winner"], "native")
+
+    def test_with_closes(self):
+        x, y = np.ones((4, 16), "float32"), np.ones(16, "float32")
+        with collage.load(add_exe.to_bytes()) as exe:
+            exe(x, y)
+            instance, copied = exe.instance(), copy.deepcopy(exe)
+        for call in (
+            exe.instance,
+            exe.to_bytes,
+            exe.explain,
+            lambda: exe(x, y),
+            lambda: exe.num_threads,
+            exe._repr_html_,
+        ):
+            with self.assertRaisesRegex(collage.InputError, "the executable is closed"):
+                call()
+        instance.set_input("x", x)
+        instance.set_input("y", y)
+        instance.run()
+        self.assertTrue((copied(x, y)[0] == 2).all())
+        self.assertIn("x: float32[4, 16]", repr(exe))
+
+    def test_report_of_a_file(self):
+        loaded = collage.load(add_exe.to_bytes())
+        wanted = dict(add_exe.report)
+        found = dict(loaded.report)
+        for one in (wanted, found):
+            del one["output_bytes"], one["seconds"]  # those of files end before the file is written
+        self.assertEqual(found, wanted)
+        x = relay.var("x", shape=(2,))
+        silent = compiled(relay.Function([x], relay.exp(x)), explanation="none")
+        self.assertEqual(silent.report["winner"], "native")
+        self.assertIsNone(collage.load(silent.to_bytes()).report)
 
 
 class Programs(unittest.TestCase):
@@ -233,11 +393,13 @@ class Programs(unittest.TestCase):
         self.assertEqual(exe.report["searched_sizes"], ["x[0]=3", "x[0]=40"])
         exe.save(in_folder("program.clg"))
         collage.Executable.verify(in_folder("program.clg"))
-        for one in (exe, collage.load(in_folder("program.clg"))):
+        for one in (exe, collage.load(in_folder("program.clg")), pickle.loads(pickle.dumps(exe)), copy.deepcopy(exe)):
             self.assertEqual(one.inputs, [collage.Port("x", (-1, 8), "float32", ("", ""))])
             self.assertEqual(one.outputs, [collage.Port("output_0", (-1, 8), "float32", ("", ""))])
             self.assertEqual({part.toolchain for part in one.partitions}, {"native"})
             self.assertEqual(one.num_threads, 1)
+            self.assertEqual(one.report["searched_sizes"], ["x[0]=3", "x[0]=40"])
+            self.assertEqual([port.shape for port in one.get_inputs()], [[None, 8]])
             for rows in (1, 3, 40, 41):
                 x = np.random.default_rng(rows).standard_normal((rows, 8)).astype("float32")
                 e = np.exp(np.maximum(x, 0))

@@ -82,6 +82,9 @@ class Mappings(unittest.TestCase):
                 collage.frontend.from_onnx(self.model, shapes={"x": size})
         with self.assertRaisesRegex(collage.InputError, "shapes: error: the shapes of a module are known"):
             collage.support(network(), shapes={"x": (1, 8)})
+        exe = collage.compile(network(), threads=1, partition_for="native")
+        with self.assertRaisesRegex(collage.InputError, "sizes: error: expected a dict"):
+            exe.profile(sizes=[3])
 
 
 class Errors(unittest.TestCase):
