@@ -18,10 +18,11 @@ if sys.executable:  # programs that Collage starts run in the same Python; befor
     os.environ.setdefault("COLLAGE_PYTHON", sys.executable)
 
 from collage import _core, costs, errors, explanations, frontend, relay, reports, target, toolchain, transform
-from collage._compile import Progress, compile, operator_table, support, toolchains
+from collage._compile import compile, operator_table, support, toolchains
 from collage._core import Instance, IRModule, SearchTask, TimedStep
 from collage._executable import Executable, Partition, explanation, load
 from collage._ports import NodeArg, Port, empty
+from collage._progress import Progress
 from collage._settings import Settings
 from collage._timings import BenchmarkSummary
 from collage.costs import CostEstimator, estimators, register_estimator

@@ -7,10 +7,7 @@ import json
 import os
 import sys
 import tempfile
-import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -18,6 +15,7 @@ import numpy as np
 from collage import _arguments, _core, _pictures, _setting_docs
 from collage._core import Function, IRModule
 from collage._executable import Executable, _load_file
+from collage._progress import Progress, telling
 from collage._setting_types import CheckInputs
 from collage._settings import Settings
 from collage.costs import as_estimate
@@ -32,68 +30,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Current work of the compiler.
-
-    ``phase`` is "import", "candidates", "search", "checkpoint", "play-off", "explain" or, of programs, "check"; ``done``
-    counts measurements in the search and rounds in the play-off, ``total`` the play-off's rounds (None if unknown);
-    ``from_database`` counts known costs. Once an executable is written while the search goes on, ``best_seconds`` is
-    its median, and ``gap`` the share by which a better mix may be faster, where that is known.
-    """
-
-    phase: str
-    done: int = 0
-    total: int | None = None
-    from_database: int = 0
-    what: str = ""
-    best_seconds: float | None = None
-    gap: float | None = None
-
-
-class _Teller:
-    """Receives progress from the C++ side."""
-
-    def __init__(self, tell: Callable[[Progress], object]) -> None:
-        self._tell = tell
-        self._phase = ""
-
-    def phase(self, name: str) -> None:
-        self._phase = name
-        self._tell(Progress(name))
-
-    def measuring(self, measured: int, from_database: int, what: str) -> None:
-        self._tell(Progress(self._phase, measured, None, from_database, what))
-
-    def written(self, seconds: float, gap: float | None) -> None:
-        self._tell(Progress(self._phase, best_seconds=seconds, gap=gap))
-
-    def play_off(self, round_: int, rounds: int, what: str) -> None:
-        self._tell(Progress(self._phase, round_, rounds or None, 0, what))
-
-    def warn(self, text: str) -> None:
-        warnings.warn(text, stacklevel=2)
-
-
-class _Printer:
-    """Prints each phase, and every few seconds how far it is, to standard error."""
-
-    _PERIOD_SECONDS = 3.0
-
-    def __init__(self) -> None:
-        self._phase = ""
-        self._printed = 0.0
-
-    def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if progress.phase == self._phase and now - self._printed < self._PERIOD_SECONDS:
-            return
-        self._phase, self._printed = progress.phase, now
-        total = "" if progress.total is None else f" of {progress.total}"
-        done = f" {progress.done}{total}" if progress.done or total else ""
-        print(f"collage: {progress.phase}{done} {progress.what}".rstrip(), file=sys.stderr)
 
 
 def _check_inputs(given: CheckInputs | Sequence[CheckInputs]) -> list[dict[str, Any]]:
@@ -175,7 +111,8 @@ def compile(
     Args:
         model: an ONNX model (path, bytes or ``onnx.ModelProto``), or a module.
         output: where to write the executable (.clg); None keeps it in memory only.
-        progress: True prints to standard error; a callable gets `Progress`. An exception in it ends the compilation.
+        progress: True shows a bar where tqdm is installed and standard error is a terminal or a notebook, else lines; a
+            callable gets `Progress`. An exception in it ends the compilation.
         should_stop: asked before each measurement; True ends measuring as if the budget were spent.
         settings: docs/settings.md lists them.
 
@@ -196,9 +133,7 @@ def compile(
         hooks["estimate"] = estimate
         del given["estimator"]
     plain = {name: _plain(name, value) for name, value in given.items()}
-    tell = _Printer() if progress is True else progress
-    teller = _Teller(tell if callable(tell) else lambda _: None)
-    with tempfile.TemporaryDirectory(prefix="collage-") as folder:
+    with telling(progress) as teller, tempfile.TemporaryDirectory(prefix="collage-") as folder:
         path = os.path.join(folder, "model.clg") if output is None else os.fspath(output)
         hooks["output"] = path
         if isinstance(model, Function):
