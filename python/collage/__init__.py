@@ -17,8 +17,8 @@ import sys
 if sys.executable:  # programs that Collage starts run in the same Python; before anything asks for it
     os.environ.setdefault("COLLAGE_PYTHON", sys.executable)
 
-from collage import _core, costs, errors, explanations, frontend, relay, reports, target, toolchain, transform
-from collage._compile import compile, operator_table, support, toolchains
+from collage import _core, costs, database, errors, explanations, frontend, relay, reports, target, toolchain, transform
+from collage._compile import compile, operator_table, support, toolchains, tune
 from collage._core import Instance, IRModule, SearchTask, TimedStep
 from collage._executable import Executable, Partition, explanation, load
 from collage._ports import NodeArg, Port, empty
@@ -26,6 +26,7 @@ from collage._progress import Progress
 from collage._settings import Settings
 from collage._timings import BenchmarkSummary
 from collage.costs import CostEstimator, estimators, register_estimator
+from collage.database import TuningDatabase
 from collage.errors import (
     CorruptError,
     Error,
@@ -66,11 +67,13 @@ __all__ = [
     "Target",
     "TimedStep",
     "Toolchain",
+    "TuningDatabase",
     "UnavailableError",
     "UnsupportedError",
     "__version__",
     "compile",
     "costs",
+    "database",
     "empty",
     "errors",
     "estimators",
@@ -90,4 +93,5 @@ __all__ = [
     "toolchain",
     "toolchains",
     "transform",
+    "tune",
 ]

@@ -21,7 +21,7 @@ from collage._settings import Settings
 from collage.costs import as_estimate
 from collage.errors import InputError, UnavailableError
 from collage.frontend import OnnxModel, _as_file, from_onnx
-from collage.reports import OperatorTable, SupportReport, ToolchainReport
+from collage.reports import CompileReport, OperatorTable, SupportReport, ToolchainReport
 from collage.target import Targets, as_targets
 from collage.toolchain import load_plugins
 from collage.transform import PassContext
@@ -64,9 +64,15 @@ def _load_model(path: str, report: dict[str, Any]) -> Executable:
     return Executable(_load_file(path), report)
 
 
+def _settings(tunes: bool = False) -> list[dict[str, Any]]:
+    """Rows of the table of settings; with ``tunes`` those that `tune` takes."""
+    rows: list[dict[str, Any]] = json.loads(_core.settings_table())
+    return [row for row in rows if not tunes or "tune" in row["commands"]]
+
+
 def _documented(function: F) -> F:
     """Gives a function that takes ``**settings`` the signature and the ``Args`` that the table of settings has."""
-    rows = json.loads(_core.settings_table())
+    rows = _settings(tunes=function.__name__ == "tune")
     signature = inspect.signature(function)
     own = [one for one in signature.parameters.values() if one.name[0] != "_" and one.kind is not one.VAR_KEYWORD]
     parameters = [*own, *(_setting_docs.parameter(row) for row in rows)]
@@ -123,16 +129,7 @@ def compile(
         InputError, UnsupportedError, UnavailableError: by who must act; nothing is left half-written.
         TypeError: for an argument that is no setting.
     """
-    load_plugins()
-    given: dict[str, Any] = dict(settings)
-    context = PassContext.current()
-    hooks: dict[str, Any] = {"runner_python": sys.executable, "pass_context": context._of_compilation()}
-    if callable(given.get("search")):
-        hooks["search_with"] = given.pop("search")
-    if given.get("estimator") is not None and (estimate := as_estimate(given["estimator"])) is not None:
-        hooks["estimate"] = estimate
-        del given["estimator"]
-    plain = {name: _plain(name, value) for name, value in given.items()}
+    plain, hooks = _request(settings)
     with telling(progress) as teller, tempfile.TemporaryDirectory(prefix="collage-") as folder:
         path = os.path.join(folder, "model.clg") if output is None else os.fspath(output)
         hooks["output"] = path
@@ -145,6 +142,55 @@ def compile(
                 report = _core.compile_file(file, plain, hooks, teller, should_stop)
         made: Executable = _load(path, report)  # stays mapped when the file goes
         return made
+
+
+@_documented
+def tune(
+    model: OnnxModel,
+    *,
+    progress: bool | Callable[[Progress], object] = False,
+    should_stop: Callable[[], bool] | None = None,
+    **settings: Unpack[Settings],
+) -> CompileReport:
+    """Measures ahead the costs that compiling a model will need, and keeps them in the tuning database.
+
+    It resumes where it was stopped: known costs are not measured again. ``collage tune`` does it, too.
+
+    Args:
+        model: an ONNX model: path, bytes or ``onnx.ModelProto``.
+        progress: True shows a bar where tqdm is installed, else lines; a callable gets `Progress`.
+        should_stop: asked before each measurement; True ends measuring as if the budget were spent.
+        settings: docs/settings.md lists them.
+
+    Returns:
+        The report, whose ``search`` counts what was measured; there is no winner, as no model was timed.
+
+    Raises:
+        InputError, UnsupportedError, UnavailableError: by who must act.
+        TypeError: for an argument that is no setting, or one of `collage.compile` only.
+    """
+    known, taken = ({row["name"] for row in _settings(tunes)} for tunes in (False, True))
+    for name in settings:
+        if name in known - taken:
+            raise TypeError(f"setting '{name}' is of collage.compile only: tuning makes no executable")
+    plain, hooks = _request(settings)
+    with telling(progress) as teller, _as_file(model) as file:
+        report = _core.tune_file(file, plain, {**hooks, "output": ""}, teller, should_stop)
+    return cast(CompileReport, _pictures.ShownCompileReport(report))
+
+
+def _request(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings as `_core` takes them, and the hooks, which no setting is."""
+    load_plugins()
+    given = dict(settings)
+    context = PassContext.current()
+    hooks: dict[str, Any] = {"runner_python": sys.executable, "pass_context": context._of_compilation()}
+    if callable(given.get("search")):
+        hooks["search_with"] = given.pop("search")
+    if given.get("estimator") is not None and (estimate := as_estimate(given["estimator"])) is not None:
+        hooks["estimate"] = estimate
+        del given["estimator"]
+    return {name: _plain(name, value) for name, value in given.items()}, hooks
 
 
 def toolchains() -> list[ToolchainReport]:
