@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import collage
+import collage.onnxruntime_api as ort
 from collage import relay, toolchain, transform
 from collage.relay import collage as parts
 from collage.relay import dataflow_pattern as dfp
@@ -82,11 +83,35 @@ def partitioned(function: relay.Function) -> list[str]:
 def run(path: str) -> npt.NDArray[np.float32]:
     exe: collage.Executable = collage.compile(path, threads=1, budget="10s", progress=lambda p: print(p.phase))
     named: dict[str, npt.NDArray[np.float32]] = exe.run([np.zeros(3, "float32")])
+    listed: list[npt.NDArray[np.float32]] = exe.run(None, {"x": np.zeros(3, "float32")})
+    assert len(listed) == len(named)
     return named[exe.outputs[0].name]
+
+
+def timed(path: str) -> float:
+    with collage.load(path) as exe, open(path, "rb") as file:
+        summary: collage.BenchmarkSummary = collage.load(file).benchmark(0.1)
+        instance = exe.instance()
+        instance.set_input("x", np.zeros(3, "float32"))
+        steps: list[collage.TimedStep] = instance.run_timed()
+        places: list[int | None] = [step.partition for step in steps]
+        names: list[str] = [argument.name for argument in exe.get_inputs()]
+        assert len(places) >= len(names)
+        return summary.p99 + sum(summary) + float(steps[0])
+
+
+def session(path: str) -> list[npt.NDArray[np.float32]]:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 2
+    tuned: int = collage.tune(path, threads=2)["search"]["measured"]
+    assert collage.TuningDatabase().stats()["by_kind"]["partition"] >= tuned
+    return ort.InferenceSession(path, options, ["CPUExecutionProvider"], toolchains="native").run(["y"], {"x": [1.0]})
 
 
 relay.Function([relay.const(1.0)], relay.const(1.0))  # type: ignore[list-item]
 relay.TupleGetItem(relay.const(1.0), "0")  # type: ignore[arg-type]
+collage.tune(build())  # type: ignore[arg-type]
+collage.load(3)  # type: ignore[arg-type]
 collage.compile("m.onnx", thread=1)  # type: ignore[call-arg]
 collage.compile("m.onnx", threads="1")  # type: ignore[arg-type]
 collage.compile("m.onnx", search=cost)  # type: ignore[arg-type]
