@@ -14,7 +14,7 @@ import numpy as np
 import collage
 from own_folder import in_folder, setUpModule, tearDownModule  # noqa: F401
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples/python"
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples/python"
 MODELS = Path(os.environ.get("COLLAGE_MODELS", Path.home() / ".cache/collage/models"))
 
 
