@@ -106,8 +106,8 @@ class Settings(TypedDict, total=False):
     executable is written without a check. None: this machine."""
 
     budget: float | str | None
-    """Time for measuring candidates, all models together: 90s, 10m, 1h. 0 measures nothing and uses known costs. None:
-    no limit."""
+    """Time for the compilation, all models together: 90s, 10m, 1h. Three quarters are for measuring candidates, the
+    rest is for timing whole models. 0 measures no candidates and uses known costs. None: no limit."""
 
     until: float | None
     """Stop measuring once no mix of these candidates can be faster than the best one by more than this: 5%. None: until

@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kProgram = "collage_model_program";
 constexpr const char* kRuntime = "collage_runtime.o";
+constexpr const char* kLibraryStart = "library_start.o";
 
 /// A part that the build, or an installation, has beside the libraries.
 fs::path PartOf(const char* name) {
@@ -130,6 +131,7 @@ void WriteLibrary(const std::string& object, const std::string& name, EmitKind k
           made,
           model,
           runtime,
+          PartOf(kLibraryStart).string(),
           "-L/lib/x86_64-linux-gnu",
           "-L/usr/lib/x86_64-linux-gnu",
           "-L/usr/lib64",

@@ -194,7 +194,7 @@ Fact PlayOffTable(const CompileReport& report, const Contender* winner) {
   std::vector<Fact> rows;
   for (const Contender& one : report.contenders) rows.push_back(ContenderRow(one, winner));
   return Fact::Table("play_off", "play-off", std::move(rows))
-      .Columns({{"play-off", "{words}[{?single}]"},
+      .Columns({{"play-off", "{words}{?name}{?single}"},
                 {"p50", "[{p50_seconds}]"},
                 {"p90", "[{p90_seconds}]"},
                 {"time", "[{to_winner}]"},
@@ -206,7 +206,7 @@ Fact RegionsTable(const CompileReport& report) {
   std::vector<Fact> rows;
   for (const CompileReport& region : report.regions) rows.push_back(CompileFacts(region).Says(""));
   return Fact::Table("regions", "regions", std::move(rows))
-      .Columns({{"region", "{model}"},
+      .Columns({{"region", "{model}{?verdict}"},
                 {"operators", "{operators}"},
                 {"winner", "{winner}"},
                 {"p50", "{p50_seconds}"},

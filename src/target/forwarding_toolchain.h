@@ -32,6 +32,7 @@ class ForwardingToolchain : public Toolchain,
   int priority() const override { return inner_.priority(); }
   bool is_default() const override { return inner_.is_default(); }
   std::string license() const override { return inner_.license(); }
+  std::vector<std::string> aliases() const override { return inner_.aliases(); }
   std::vector<Incompatibility> Incompatible() const override { return inner_.Incompatible(); }
   int device_type() const override { return inner_.device_type(); }
 

@@ -74,7 +74,7 @@ TEST_F(MachineFiles, AQuotaBelowTheProcessorsIsAProblem) {
 TEST_F(MachineFiles, MemoryAndHugePagesAreRead) {
   Write("proc/meminfo", "MemTotal: 16000000 kB\nMemAvailable: 8000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n");
   EXPECT_EQ(Of("memory").state, State::kFine);
-  EXPECT_THAT(Of("memory").text, testing::HasSubstr("8.19 GB"));
+  EXPECT_THAT(Of("memory").text, testing::HasSubstr("8.2 GB of 16.4 GB available"));
   Write("proc/meminfo", "MemTotal: 16000000 kB\nMemAvailable: 800000 kB\n");
   EXPECT_EQ(Of("memory").state, State::kProblem);
   Write("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");

@@ -82,17 +82,18 @@ TEST(CompileFactsTest, Text) {
   when_named.name = "for_another_machine";
   when_named.reason = "there is no GPU";
   when_named.is_default = false;
-  EXPECT_EQ(RenderText(CompileFacts(report)), R"(model.onnx  24 operators · 5.93 M parameters
+  EXPECT_EQ(RenderText(CompileFacts(report)), R"(8.000 ms: 1.25 times faster than native alone; by a mix of native and other.
+model.onnx  24 operators · 5.93 M parameters
 machine     a CPU · 2 threads
 toolchains  native 22.1 · vendor is not here: cannot open libvendor.so
 search      120 candidates, with formats 340 · 80 measured and 3 again, 20 from the database, 1 failed · 12 states of the search · the budget was spent: run again to measure more
 failures    1 x timed out   first: nn.dense took longer than 60 s
 schedules   30 trials in 60.0 s, 30 a minute, 0 known · 1 of 2 partitions faster, by 12.5 % of all
-  play-off      p50       ± half p10-p90         estimated  partitions
-  collage       8.000 ms          125 us  1.00x   6.000 ms  native 1 · other 2
-  native alone  10.00 ms          125 us  1.25x   7.500 ms  native 3
+  play-off      p50       p90       time   estimated  partitions
+  best mix      8.000 ms  8.125 ms  1.00x   6.000 ms  native 1 · other 2
+  native alone  10.00 ms  10.12 ms  1.25x   7.500 ms  native 3
   other is out: result 0 is off by 1.6e-02
-winner      collage: p50 8.000 ms ± 125 us · native 1 · other 2
+winner      best mix: p50 8.000 ms, p90 125 us more · native 1 · other 2
 gain        Faster by 2.000 ms than native, the best partitioning without a search.
 costs       The best mix takes 2.000 ms more than its costs add up to (additive error). The best of all 24 covers takes 500 us less than the best that was searched (optimality loss).
 verified    collage against the reference evaluation: max error 1.5e-06 of the largest result
@@ -103,6 +104,7 @@ wrote       model.clg  17.2 MB  in 12.5 s (import 0.5 s, search 4.0 s, play-off 
 /// The report of the test that follows, with one contender and one toolchain.
 const char* const kJson = R"({
   "schema": 2,
+  "verdict": "8.000 ms; by a mix of native and other.",
   "model": "model.onnx",
   "operators": 24,
   "parameters": 5930000,
@@ -172,6 +174,7 @@ const char* const kJson = R"({
   "play_off": [
     {
       "name": "collage",
+      "words": "best mix",
       "single": false,
       "extra": false,
       "estimated_seconds": 0.006,
@@ -277,8 +280,8 @@ TEST(CompileFactsTest, Programs) {
   report.evaluated = {{"nonzero", 2, "node", "no kernel", false}};
   const std::string text = RenderText(CompileFacts(report));
   EXPECT_THAT(text, HasSubstr(R"(
-  region           operators  winner   p50       ± half p10-p90  partitions          parameters
-  model, region 0         24  collage  8.000 ms          125 us  native 1 · other 2      5.93 M
+  region           operators  winner   p50       p90 - p50  partitions          parameters
+  model, region 0         24  collage  8.000 ms     125 us  native 1 · other 2      5.93 M
 verified    the program at x=2x33 · x=1x1: max error 2.0e-07 of the largest result
 evaluated   2 x nonzero by reference evaluation, first at node: no kernel
 wrote  )"));

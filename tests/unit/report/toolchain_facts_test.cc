@@ -37,6 +37,7 @@ TEST(ToolchainsFactsTest, Text) {
   acme       yes             3.1
   other      when named      3.1
   vendor     no                   no library
+
   device   available  what    why not
   cuda     no                 no driver
   ext_dev  yes        a chip

@@ -28,28 +28,28 @@ TEST(Verdict, OfAMixHasEachToolchainAlone) {
       Report("collage", {Made("collage", false, 2e-3, {{"a", 1}, {"b", 2}}), Made("a", true, 4e-3, {{"a", 3}}),
                          Made("b-search", true, 2.5e-3, {{"b", 3}}), Made("b", true, 3e-3, {{"b", 3}})});
   EXPECT_EQ(VerdictOf(report),
-            "2.00 ms: 1.25 times faster than b alone, 2.00 times faster than a alone; by a mix of a and b.");
+            "2.000 ms: 1.25 times faster than b alone, 2.00 times faster than a alone; by a mix of a and b.");
 }
 
 TEST(Verdict, OfASingleToolchainSaysThatNoMixIsFaster) {
   CompileReport report = Report("a", {Made("a", true, 2e-3, {{"a", 3}}), Made("b", true, 3e-3, {{"b", 3}}),
                                       Made("collage", false, 2.1e-3, {{"a", 1}, {"b", 2}})});
-  EXPECT_EQ(VerdictOf(report), "2.00 ms: 1.50 times faster than b alone; no mix of toolchains is faster than a alone.");
+  EXPECT_EQ(VerdictOf(report), "2.000 ms: 1.50 times faster than b alone; no mix of toolchains is faster than a alone.");
   report.certificate = Certificate{};
   report.certificate->cover_seconds = 2e-3;
   report.certificate->least_seconds = 1.9e-3;
   EXPECT_EQ(VerdictOf(report),
-            "2.00 ms: 1.50 times faster than b alone; no mix of toolchains is faster than a alone, and none can be by "
+            "2.000 ms: 1.50 times faster than b alone; no mix of toolchains is faster than a alone, and none can be by "
             "more than 5.0 %, by their costs.");
   report.certificate->least_seconds = 2e-3;
   report.budget_spent = true;
   EXPECT_EQ(VerdictOf(report),
-            "2.00 ms: 1.50 times faster than b alone; no mix of toolchains is faster than a alone, and none can be, by "
+            "2.000 ms: 1.50 times faster than b alone; no mix of toolchains is faster than a alone, and none can be, by "
             "the costs measured so far.");
 }
 
 TEST(Verdict, WithoutOthersIsTheTime) {
-  EXPECT_EQ(VerdictOf(Report("a", {Made("a", true, 2e-3, {{"a", 3}})})), "2.00 ms.");
+  EXPECT_EQ(VerdictOf(Report("a", {Made("a", true, 2e-3, {{"a", 3}})})), "2.000 ms.");
   EXPECT_EQ(VerdictOf(Report("", {})), "");
   Contender untimed = Made("collage", false, 0, {{"a", 1}});
   untimed.samples = 0;
@@ -59,7 +59,7 @@ TEST(Verdict, WithoutOthersIsTheTime) {
 TEST(Verdict, ATieIsNoGain) {
   EXPECT_EQ(VerdictOf(Report("collage", {Made("collage", false, 2e-3, {{"a", 1}, {"b", 1}}),
                                          Made("a", true, 2.005e-3, {{"a", 2}})})),
-            "2.00 ms: as fast as a alone; by a mix of a and b.");
+            "2.000 ms: as fast as a alone; by a mix of a and b.");
 }
 
 TEST(ContenderWords, SayWhatItIs) {
