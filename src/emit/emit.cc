@@ -61,7 +61,27 @@ std::string NameOf(const fs::path& output) {
   return name;
 }
 
-std::string Header(const std::string& name, const std::string& how) {
+/// How a program reaches the model: in a library of its own by a function, else by its data, which it is linked with.
+std::string Declarations(const std::string& name, EmitKind kind) {
+  if (kind == EmitKind::kShared) {
+    return fmt::format(
+        R"(/* Loads the model, without a copy of its weights. Release it by collage_executable_release. */
+collage_status {}_load(collage_executable** executable);
+)",
+        name);
+  }
+  return fmt::format(R"(extern const unsigned char {0}_begin[];
+extern const unsigned char {0}_end[];
+
+/* Loads the model, without a copy of its weights. Release it by collage_executable_release. */
+static inline collage_status {0}_load(collage_executable** executable) {{
+  return collage_executable_load_static({0}_begin, (size_t)({0}_end - {0}_begin), "{0}", executable);
+}}
+)",
+                     name);
+}
+
+std::string Header(const std::string& name, EmitKind kind, const std::string& how) {
   return fmt::format(R"(/* A model that Collage compiled, written by `collage compile --emit`. {1} */
 #ifndef {0}_MODEL_H_
 #define {0}_MODEL_H_
@@ -72,21 +92,14 @@ std::string Header(const std::string& name, const std::string& how) {
 extern "C" {{
 #endif
 
-extern const unsigned char {0}_begin[];
-extern const unsigned char {0}_end[];
-
-/* Loads the model, without a copy of its weights. Release it by collage_executable_release. */
-static inline collage_status {0}_load(collage_executable** executable) {{
-  return collage_executable_load_static({0}_begin, (size_t)({0}_end - {0}_begin), "{0}", executable);
-}}
-
+{2}
 #ifdef __cplusplus
 }}
 #endif
 
 #endif
 )",
-                     name, how);
+                     name, how, Declarations(name, kind));
 }
 
 /// Runs a tool of binutils. Throws kUnavailable with what it said.
@@ -102,9 +115,9 @@ std::string Linker() {
   return chosen.empty() ? "ld" : chosen;
 }
 
-/// The C API and the model are what others see.
+/// The C API, and what loads the model, are what others see.
 std::string VersionScript(const std::string& name) {
-  return fmt::format("{{ global: collage_*; {0}_begin; {0}_end; local: *; }};\n", name);
+  return fmt::format("{{ global: collage_*; {}_load; local: *; }};\n", name);
 }
 
 void WriteLibrary(const std::string& object, const std::string& name, EmitKind kind, const fs::path& output) {
@@ -127,6 +140,7 @@ void WriteLibrary(const std::string& object, const std::string& name, EmitKind k
           "-soname",
           output.filename().string(),
           "--version-script=" + (folder / "symbols.map").string(),
+          "--defsym=" + name + "_load=embedded_load",
           "-o",
           made,
           model,
@@ -183,10 +197,10 @@ Emitted Emit(const fs::path& executable, EmitKind kind, const fs::path& output) 
     WriteProgram(file->bytes(), output);
   } else {
     emitted.name = NameOf(output);
-    const std::string object = DataObject(file->bytes(), emitted.name);
+    const std::string object = DataObject(file->bytes(), kind == EmitKind::kShared ? "embedded" : emitted.name);
     kind == EmitKind::kObject ? WriteWhole(output, object) : WriteLibrary(object, emitted.name, kind, output);
     fs::path header = output;
-    WriteWhole(header.replace_extension(".h"), Header(emitted.name, HowToLink(kind)));
+    WriteWhole(header.replace_extension(".h"), Header(emitted.name, kind, HowToLink(kind)));
     emitted.files.push_back(header);
   }
   for (const fs::path& one : emitted.files) emitted.bytes += static_cast<int64_t>(fs::file_size(one));

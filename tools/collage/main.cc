@@ -108,6 +108,7 @@ int main(int argc, char** argv) {
       "Compiles a trained model into one file that runs it at the lowest latency measured on this machine:\n"
       "measures which sub-graphs run fastest on which toolchain, and covers the model with the best mix.");
   app.name("collage");
+  app.require_subcommand(0, 1);
   bool wants_version = false;
   app.add_flag("--version", wants_version,
                "Print the versions of Collage, its toolchains and formats, and the machine");
