@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <vector>
 
@@ -90,18 +91,24 @@ void* FindLibrarySymbol(const std::string& file, const std::string& symbol,
               "libraries are looked for in $COLLAGE_LIBRARY_PATH and where the system looks");
 }
 
-std::optional<std::filesystem::path> FindInPackages(const std::filesystem::path& path) {
-  std::vector<std::filesystem::path> environments;
-  for (std::filesystem::path folder : ModuleFolders()) {
-    while (folder.has_relative_path() && folder.filename() != "site-packages") folder = folder.parent_path();
-    if (folder.has_relative_path()) environments.push_back(folder);
+std::vector<std::filesystem::path> PackageFolders() {
+  std::vector<std::filesystem::path> folders;
+  const auto list = FindBesideModules(kPackagesFile);
+  if (!list) return folders;
+  std::ifstream lines(*list);
+  for (std::string line; std::getline(lines, line);) {
+    std::error_code ignored;  // a folder that is not there holds no packages
+    if (!line.empty()) folders.push_back(std::filesystem::weakly_canonical(list->parent_path() / line, ignored));
   }
-#ifdef COLLAGE_SITE_PACKAGES
-  environments.emplace_back(COLLAGE_SITE_PACKAGES);
-#endif
-  for (const std::filesystem::path& environment : environments) {
-    std::error_code ignored;
-    if (std::filesystem::exists(environment / path, ignored)) return environment / path;
+  return folders;
+}
+
+std::optional<std::filesystem::path> FindInPackages(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (path.is_absolute() && std::filesystem::exists(path, ignored)) return path;
+  if (path.is_absolute()) return std::nullopt;
+  for (const std::filesystem::path& folder : PackageFolders()) {
+    if (std::filesystem::exists(folder / path, ignored)) return folder / path;
   }
   return std::nullopt;
 }

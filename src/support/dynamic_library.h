@@ -26,8 +26,16 @@ void* FindModuleSymbol(const std::string& file, const std::string& symbol);
 void* FindLibrarySymbol(const std::string& file, const std::string& symbol,
                         const std::vector<std::filesystem::path>& folders = {});
 
-/// `path` in a folder of Python packages, where vendors' wheels put libraries and programs: the one that holds the
-/// installed package `collage`, else that of the environment which Collage was built with.
+/// The file beside Collage's libraries that names the folders of Python packages ("site-packages") which Collage looks
+/// into, one a line: absolute, or relative to the file's folder. A build names the environment that it was configured
+/// with, a wheel the one that it is installed in; a bundle has no such file.
+inline constexpr const char* kPackagesFile = "collage_packages.txt";
+
+/// Returns the folders of Python packages that `kPackagesFile` names; none where there is no such file.
+std::vector<std::filesystem::path> PackageFolders();
+
+/// `path` in the first folder of Python packages that has it: what vendors' wheels install, libraries and programs. An
+/// absolute path is looked for as it is.
 std::optional<std::filesystem::path> FindInPackages(const std::filesystem::path& path);
 
 }  // namespace collage

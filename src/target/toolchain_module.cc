@@ -98,10 +98,10 @@ std::optional<std::string> WhyModuleMissing(std::initializer_list<std::string> f
 }
 
 std::optional<std::string> WhyLibraryMissing(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) return std::nullopt;
-  if (FindBesideModules(std::filesystem::path(path).filename())) return std::nullopt;
-  return fmt::format("its library '{}' is gone", path);
+  const std::filesystem::path file = path;
+  if (FindBesideModules(file.filename()) || FindInPackages(file)) return std::nullopt;
+  if (file.is_absolute()) return fmt::format("its library '{}' is gone", path);
+  return fmt::format("its library '{}' is not installed in this Python environment", file.filename().string());
 }
 
 }  // namespace collage

@@ -30,7 +30,8 @@ void AddToolchainModules(ToolchainRegistry& registry);
 std::optional<std::string> WhyModuleMissing(std::initializer_list<std::string> files);
 
 /// For `Toolchain::Probe`: what to say when the library that the modules were linked with, by its path then, is neither
-/// there nor beside Collage's libraries; nothing when it is.
+/// there nor beside Collage's libraries; nothing when it is. The path of a library that a Python package holds is
+/// relative to the folder of packages, "vendor/lib/libvendor.so.1".
 std::optional<std::string> WhyLibraryMissing(const std::string& path);
 
 }  // namespace collage

@@ -34,9 +34,7 @@ std::vector<std::string> Candidates(const std::string& name) {
     std::vector<std::string> folders;
     if (const auto root = GetEnvironment("MKLROOT")) folders = {*root + "/lib", *root + "/lib/intel64"};
     folders.insert(folders.end(), {"/opt/intel/oneapi/mkl/latest/lib", "/opt/intel/oneapi/mkl/latest/lib/intel64"});
-#ifdef COLLAGE_PYTHON_ENV
-    folders.emplace_back(COLLAGE_PYTHON_ENV "/lib");  // where the wheel `mkl` puts it
-#endif
+    if (const auto wheels = FindInPackages("../..")) folders.push_back(*wheels);  // where the wheel `mkl` puts it
     folders.insert(folders.end(), SystemFolders().begin(), SystemFolders().end());
     for (const std::string& folder : folders) {
       for (const char* file : {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so"})

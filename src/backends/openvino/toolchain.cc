@@ -11,6 +11,7 @@
 #include "collage/target/bundled_files.h"
 #include "collage/target/symbolic_sizes.h"
 #include "collage/target/toolchain_module.h"
+#include "support/dynamic_library.h"
 
 namespace collage::openvino {
 namespace {
@@ -38,7 +39,10 @@ class OpenVinoToolchain : public Toolchain, public HasBundledFiles, public HasSy
   std::string description() const override { return "OpenVINO's CPU plugin: sub-graphs of any shape, compiled whole"; }
 
   Availability Probe() const override {
-    const std::string hint = "run ./setup, which installs the openvino wheel, and build again";
+    const std::string hint =
+        "run ./setup, which installs the openvino wheel, and build again; for an installed wheel of Collage: "
+        "pip install openvino==" +
+        std::string(kVersion);
     if (*kLibrary == '\0') return {false, "", "this build was made without OpenVINO", hint};
     if (const auto missing = WhyModuleMissing({"libcollage_openvino_compiler.so", "libcollage_rt_openvino.so"})) {
       return {false, "", *missing, hint};
@@ -50,9 +54,10 @@ class OpenVinoToolchain : public Toolchain, public HasBundledFiles, public HasSy
   /// The library opens its plug-in for the processor, and the reader of its models, beside itself.
   std::vector<BundledFile> BundledFiles() const override {
     std::vector<BundledFile> files;
+    const auto library = FindInPackages(kLibrary);
+    if (!library) return files;
     std::error_code ignored;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(std::filesystem::path(kLibrary).parent_path(), ignored)) {
+    for (const auto& entry : std::filesystem::directory_iterator(library->parent_path(), ignored)) {
       const std::string name = entry.path().filename().string();
       const auto is_of = [&](const char* part) { return name.starts_with(std::string("libopenvino_") + part); };
       if (is_of("intel_cpu_plugin.so") || is_of("ir_frontend.so")) files.push_back({entry.path().string(), name});

@@ -4,15 +4,19 @@
 #include <filesystem>
 #include <system_error>
 
+#include "support/dynamic_library.h"
 #include "support/environment.h"
 
 namespace collage {
 
 std::string FindPython() {
   if (const auto chosen = GetEnvironment("COLLAGE_PYTHON")) return *chosen;
-  const std::string built_with = COLLAGE_PYTHON_ENV "/bin/python";
-  std::error_code ignored;
-  return std::filesystem::exists(built_with, ignored) ? built_with : "python3";
+  for (const std::filesystem::path& packages : PackageFolders()) {  // ENVIRONMENT/lib/python3.11/site-packages
+    const std::filesystem::path python = packages.parent_path().parent_path().parent_path() / "bin/python";
+    std::error_code ignored;
+    if (std::filesystem::exists(python, ignored)) return python.string();
+  }
+  return "python3";
 }
 
 }  // namespace collage

@@ -5,7 +5,8 @@
 
 namespace collage {
 
-/// Returns $COLLAGE_PYTHON, else the Python that this was built with, else "python3", which is looked for in $PATH.
+/// Returns $COLLAGE_PYTHON, else the Python of the environment whose packages Collage looks into (`PackageFolders`),
+/// else "python3", which is looked for in $PATH.
 std::string FindPython();
 
 }  // namespace collage

@@ -58,14 +58,21 @@ TEST(DynamicLibrary, TheCallersFoldersComeLast) {
   EXPECT_NE(FindLibrarySymbol("libc.so.6", "strlen", {folder.path()}), nullptr);
 }
 
-TEST(DynamicLibrary, PackagesAreThoseBesideAnInstalledCollage) {
+TEST(DynamicLibrary, PackagesAreInTheFoldersOfTheList) {
   const TemporaryFolder folder;
   const std::filesystem::path packages = folder / "lib/python3/site-packages";
   std::filesystem::create_directories(packages / "collage/lib");
   std::filesystem::create_directories(packages / "vendor/lib");
+  std::filesystem::create_directories(folder / "built_with/other");
   EXPECT_EQ(FindInPackages("vendor/lib"), std::nullopt);
+  WriteFile(packages / "collage/lib" / kPackagesFile, "../..\n" + (folder / "built_with").string() + "\n");
   setenv("COLLAGE_MODULE_PATH", (packages / "collage/lib").c_str(), 1);
+  EXPECT_EQ(PackageFolders(), (std::vector<std::filesystem::path>{packages, folder / "built_with"}));
   EXPECT_EQ(FindInPackages("vendor/lib"), packages / "vendor/lib");
+  EXPECT_EQ(FindInPackages("other"), folder / "built_with/other");
+  EXPECT_EQ(FindInPackages("none"), std::nullopt);
+  EXPECT_EQ(FindInPackages(packages / "vendor"), packages / "vendor");
+  EXPECT_EQ(FindInPackages("/none"), std::nullopt);
   unsetenv("COLLAGE_MODULE_PATH");
 }
 

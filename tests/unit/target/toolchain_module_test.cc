@@ -86,6 +86,12 @@ TEST_F(ToolchainModuleTest, LibrariesAreWhereTheyWereOrBesideModules) {
   EXPECT_EQ(WhyLibraryMissing((folder_ / "libcarried.so.1").string()), std::nullopt);
   EXPECT_EQ(WhyLibraryMissing("/opt/vendor/lib/libcarried.so.1"), std::nullopt);
   EXPECT_EQ(WhyLibraryMissing("/opt/vendor/lib/libgone.so.1"), "its library '/opt/vendor/lib/libgone.so.1' is gone");
+  EXPECT_EQ(WhyLibraryMissing("vendor/lib/libgone.so.1"),
+            "its library 'libgone.so.1' is not installed in this Python environment");
+  Write("collage_packages.txt", "packages\n");
+  std::filesystem::create_directories(folder_ / "packages/vendor/lib");
+  Write("packages/vendor/lib/libgone.so.1", "");
+  EXPECT_EQ(WhyLibraryMissing("vendor/lib/libgone.so.1"), std::nullopt);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "support/dynamic_library.h"
 #include "support/environment.h"
 #include "support/machine.h"
 
@@ -20,7 +21,8 @@ std::vector<std::string> Candidates(const std::string& hinted) {
   if (const auto chosen = GetEnvironment("COLLAGE_ONNXRUNTIME")) paths.push_back(*chosen);
   if (!hinted.empty()) paths.push_back(hinted);
   std::error_code ignored;
-  for (const auto& file : std::filesystem::directory_iterator(COLLAGE_ONNXRUNTIME_FOLDER, ignored)) {
+  const auto wheel = FindInPackages("onnxruntime/capi").value_or("");
+  for (const auto& file : std::filesystem::directory_iterator(wheel, ignored)) {
     const std::string name = file.path().filename().string();
     if (name.starts_with("libonnxruntime.so")) paths.push_back(file.path().string());
   }

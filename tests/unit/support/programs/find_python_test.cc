@@ -5,6 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "support/dynamic_library.h"
+#include "support/file.h"
+
 namespace collage {
 namespace {
 
@@ -14,6 +17,17 @@ TEST(FindPythonTest, TheChosenOneCountsElseThatOfTheBuildElseTheSystems) {
   ASSERT_EQ(unsetenv("COLLAGE_PYTHON"), 0);
   const std::string found = FindPython();
   EXPECT_TRUE(found == "python3" || std::filesystem::exists(found)) << found;
+}
+
+TEST(FindPythonTest, AnEnvironmentsPythonIsThatOfItsPackages) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "bin");
+  std::filesystem::create_directories(folder / "lib/python3/site-packages/collage/lib");
+  WriteFile(folder / "bin/python", "");
+  WriteFile(folder / "lib/python3/site-packages/collage/lib" / kPackagesFile, "../..\n");
+  ASSERT_EQ(setenv("COLLAGE_MODULE_PATH", (folder / "lib/python3/site-packages/collage/lib").c_str(), 1), 0);
+  EXPECT_EQ(FindPython(), (folder / "bin/python").string());
+  ASSERT_EQ(unsetenv("COLLAGE_MODULE_PATH"), 0);
 }
 
 }  // namespace
