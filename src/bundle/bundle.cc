@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "bundle/elf_image.h"
@@ -34,6 +36,11 @@ constexpr std::string_view kArchive = ".tar.xz";
 /// Folders of libraries that stand in for those of others, by their prefix.
 constexpr std::string_view kOwnPrefix = "collage_";
 constexpr const char* kDocuments = "share/doc/Collage";
+/// The first letters of libraries' names, and of the names that copies of them have in a Python package.
+constexpr std::string_view kLibraryPrefix = "lib";
+constexpr std::string_view kCopyPrefix = "clg";
+/// Libraries of the compiler that every system with Python packages in C++ has (PEP 600).
+constexpr std::array<std::string_view, 2> kOfCompiler{"libstdc++.so.6", "libgcc_s.so.1"};
 
 struct PlannedFile {
   fs::path from;
@@ -71,17 +78,34 @@ std::map<std::string, fs::path> FindOwnLibraries() {
   return found;
 }
 
+/// The path of `file` in a folder of Python packages, "vendor/lib/libvendor.so.1".
+std::optional<fs::path> PathInPackages(const fs::path& file) {
+  std::error_code ignored;
+  const fs::path real = fs::weakly_canonical(file, ignored);
+  for (const fs::path& folder : PackageFolders()) {
+    const fs::path inside = real.lexically_relative(folder);
+    if (!inside.empty() && *inside.begin() != "..") return inside;
+  }
+  return std::nullopt;
+}
+
 class Bundler {
  public:
   explicit Bundler(const BundleOptions& options)
       : options_(options), libraries_(ModuleFolders().back()), own_(FindOwnLibraries()) {
     interpreter_ = ElfImage::Read(options.command).Interpreter();
     report_.output = options.output;
+    if (!is_package()) return;
+    for (const auto& [name, library] : SharedLibrariesOf(options.command, interpreter_)) {
+      if (own_.contains(name) || StaysBehind(name, library) || !name.starts_with(kLibraryPrefix)) continue;
+      names_of_copies_[name] = std::string(kCopyPrefix) + name.substr(kLibraryPrefix.size());
+    }
   }
 
   void Plan() {
     CheckNames();
     AddCore();
+    if (is_package()) AddPackage();
     // Toolchains that were asked for come first: libraries that they need cost nothing more for others.
     const std::vector<const Toolchain*> all = ToolchainRegistry::Global().All();
     std::map<std::string, BundledToolchain> answers;
@@ -94,7 +118,8 @@ class Bundler {
     for (const Toolchain* toolchain : all) {
       report_.toolchains.push_back(answers[toolchain->name()]);
       const BundledToolchain& last = report_.toolchains.back();
-      if (!last.is_included && last.bytes > 0) left_out += last.name + "\n";
+      // With a package, toolchains give reasons of their own: pip may install what they need.
+      if (!last.is_included && last.bytes > 0 && !is_package()) left_out += last.name + "\n";
     }
     files_[InLibraries(kLeftOutFile)] = {{}, left_out};
     AddDocuments();
@@ -115,6 +140,18 @@ class Bundler {
 
  private:
   static std::string InLibraries(const std::string& name) { return "lib/" + name; }
+  bool is_package() const { return !options_.package.empty(); }
+
+  /// Whether the other machine has the library: with a package, those of the compiler and of other packages.
+  bool StaysBehind(const std::string& name, const fs::path& library) const {
+    return is_package() && (std::ranges::count(kOfCompiler, name) > 0 || PathInPackages(library).has_value());
+  }
+
+  /// The name of a library's copy.
+  const std::string& NameOfCopy(const std::string& name) const {
+    const auto renamed = names_of_copies_.find(name);
+    return renamed == names_of_copies_.end() ? name : renamed->second;
+  }
 
   bool IsAskedFor(const Toolchain& toolchain) const {
     return toolchain.is_native() || std::ranges::count(options_.toolchains, toolchain.name()) > 0;
@@ -126,23 +163,37 @@ class Bundler {
   }
 
   /// Plans a program or library in `files`, unless it is planned already.
-  void AddImage(FileSet& files, const std::string& place, const fs::path& from, const char* search_path) {
+  void AddImage(FileSet& files, const std::string& place, const fs::path& from, const std::string& search_path) {
     if (files_.contains(place) || files.contains(place)) return;
     ElfImage image = ElfImage::Read(from);
     const bool is_program = !image.Interpreter().empty();
-    image.SetSearchPath(search_path, is_program);
+    // Copies of the system's libraries have no path: the path of what is loaded first, the command or Python's module,
+    // is theirs as well.
+    const bool is_first = is_program || !place.starts_with("lib/");
+    image.SetSearchPath(search_path, is_first);
+    image.RenameLibraries(names_of_copies_);
     image.Strip();
     report_.libc = std::max(report_.libc, image.NeededLibc());
     files[place] = {from, image.bytes(), is_program};
   }
 
   /// Also plans the libraries that it needs.
-  void AddWithLibraries(FileSet& files, const std::string& place, const fs::path& from, const char* search_path) {
-    AddImage(files, place, from, search_path);
+  void AddWithLibraries(FileSet& files, const std::string& place, const fs::path& from, std::string search_path) {
+    std::set<fs::path> folders;  // of other packages
     for (const auto& [name, library] : SharedLibrariesOf(from, interpreter_)) {
       const auto own = own_.find(name);
-      AddImage(files, InLibraries(name), own == own_.end() ? library : own->second, "$ORIGIN");
+      if (own != own_.end()) {
+        AddImage(files, InLibraries(name), own->second, "$ORIGIN");
+      } else if (!StaysBehind(name, library)) {
+        AddImage(files, InLibraries(NameOfCopy(name)), library, "$ORIGIN");
+      } else if (const auto inside = PathInPackages(library)) {
+        folders.insert(inside->parent_path());
+        report_.left_to_packages.insert(inside->string());
+      }
     }
+    const fs::path folder = fs::path(options_.package).filename() / fs::path(place).parent_path();
+    for (const fs::path& other : folders) search_path += ":$ORIGIN/" + other.lexically_relative(folder).string();
+    AddImage(files, place, from, search_path);
   }
 
   /// Plans a module: its portable form, where there is one.
@@ -170,6 +221,20 @@ class Bundler {
     }
   }
 
+  /// The Python package around it, and where it finds others.
+  void AddPackage() {
+    for (const auto& entry : fs::recursive_directory_iterator(options_.package)) {
+      const std::string place = entry.path().lexically_relative(options_.package).string();
+      if (!entry.is_regular_file() || place.find("__pycache__") != place.npos) continue;
+      if (ElfImage::IsImage(entry.path())) {
+        AddWithLibraries(files_, place, entry.path(), "$ORIGIN/lib");
+      } else {
+        files_[place] = {entry.path(), ReadFile(entry.path())};
+      }
+    }
+    files_[InLibraries(kPackagesFile)] = {{}, "../..\n"};
+  }
+
   void CheckIsPortable(const Toolchain& toolchain) const {
     const std::string name = fmt::format("libcollage_{}_compiler.so", toolchain.name());
     std::error_code ignored;
@@ -185,8 +250,10 @@ class Bundler {
     for (const auto& [name, path] : own_) {
       if (IsModuleOf(name, toolchain.name())) AddModule(files, name, path);
     }
+    if (is_package() && !IsAskedFor(toolchain)) return files;
     for (const BundledFile& file : BundledFilesOf(toolchain)) {
       const std::string place = InLibraries(file.name);
+      if (StaysBehind(file.name, file.path)) continue;
       if (ElfImage::IsImage(file.path)) {
         AddWithLibraries(files, place, file.path, "$ORIGIN");
       } else if (!files_.contains(place)) {
@@ -223,12 +290,15 @@ class Bundler {
     std::vector<fs::path> foreign;
     for (const auto& [place, file] : files_) {
       const bool is_own = file.from.filename().string().starts_with("libcollage") || file.from == options_.command ||
+                          (is_package() && file.from.string().starts_with(options_.package)) ||
                           file.from.parent_path().filename().string().starts_with(kOwnPrefix) || file.from.empty();
       if (!is_own) foreign.push_back(file.from);
     }
     LicenceTexts texts = FindLicenceTexts(foreign);
-    for (const auto& [package, text] : texts.by_package) {
-      files_["share/doc/" + package + "/copyright"] = {text, ReadFile(text)};
+    for (const auto& [package, of_package] : texts.by_package) {
+      for (const fs::path& text : of_package) {
+        files_[fmt::format("share/doc/{}/{}", package, text.filename().string())] = {text, ReadFile(text)};
+      }
     }
     report_.without_licence = std::move(texts.without);
     for (const char* up : {"..", "../.."}) {  // libraries may be in lib/x86_64-linux-gnu
@@ -245,6 +315,7 @@ class Bundler {
   fs::path libraries_;
   std::map<std::string, fs::path> own_;
   std::string interpreter_;
+  std::map<std::string, std::string> names_of_copies_;  ///< by the libraries' names; empty without a package
   FileSet files_;
   BundleReport report_;
 };
@@ -314,9 +385,17 @@ BundleReport MakeBundle(const BundleOptions& options) {
     throw Error(ErrorCategory::kUnsupported, "this Collage is a bundle already", mark->parent_path().string(),
                 "copy its folder; make another one with the Collage that made it");
   }
+  BundleOptions chosen = options;
+  if (!chosen.package.empty()) {
+    chosen.package = fs::weakly_canonical(chosen.package, ignored).string();
+    if (!fs::exists(fs::path(chosen.package) / "__init__.py", ignored)) {
+      throw Error(ErrorCategory::kInput, "expected the folder of a Python package, with __init__.py", options.package,
+                  "that of a build is build/dev/python/collage");
+    }
+  }
   AddBuiltins();
   try {
-    Bundler bundler(options);
+    Bundler bundler(chosen);
     return is_archive ? MakeArchive(bundler, output) : MakeFolder(bundler, output);
   } catch (const fs::filesystem_error& error) {
     throw Error(ErrorCategory::kResource, error.code().message(), error.path1().string());

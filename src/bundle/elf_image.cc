@@ -116,22 +116,49 @@ std::string ElfImage::Interpreter() const {
   return "";
 }
 
+template <typename Visit>
+void ElfImage::ForEachVersioned(Visit visit) const {
+  const uint64_t address = ValueOf(DT_VERNEED);
+  uint64_t offset = address == 0 ? 0 : OffsetOf(address);
+  for (uint64_t libraries = ValueOf(DT_VERNEEDNUM); address != 0 && libraries > 0; --libraries) {
+    const Elf64_Verneed library = ReadAt<Elf64_Verneed>(offset, 1).front();
+    visit(offset, library);
+    if (library.vn_next == 0) break;
+    offset += library.vn_next;
+  }
+}
+
 std::pair<int, int> ElfImage::NeededLibc() const {
   std::pair<int, int> newest;
-  const uint64_t address = ValueOf(DT_VERNEED);
-  uint64_t library_offset = address == 0 ? 0 : OffsetOf(address);
-  for (uint64_t libraries = ValueOf(DT_VERNEEDNUM); address != 0 && libraries > 0; --libraries) {
-    const Elf64_Verneed library = ReadAt<Elf64_Verneed>(library_offset, 1).front();
-    uint64_t offset = library_offset + library.vn_aux;
+  ForEachVersioned([&](uint64_t at, const Elf64_Verneed& library) {
+    uint64_t offset = at + library.vn_aux;
     for (int i = 0; i < library.vn_cnt; ++i) {
       const Elf64_Vernaux version = ReadAt<Elf64_Vernaux>(offset, 1).front();
       newest = std::max(newest, LibcVersion(StringAt(version.vna_name)));
       offset += version.vna_next;
     }
-    if (library.vn_next == 0) break;
-    library_offset += library.vn_next;
-  }
+  });
   return newest;
+}
+
+void ElfImage::RenameAt(uint64_t offset, const std::map<std::string, std::string>& names) {
+  const auto name = names.find(std::string(StringAt(offset)));
+  if (name == names.end()) return;
+  char* place = bytes_.data() + strings_ + offset;
+  if (name->second.size() != name->first.size() || offset == 0 || place[-1] != '\0') {
+    throw Error(ErrorCategory::kUnsupported,
+                fmt::format("cannot write '{}' in the place of '{}'", name->second, name->first), where_);
+  }
+  std::ranges::copy(name->second, place);
+}
+
+void ElfImage::RenameLibraries(const std::map<std::string, std::string>& names) {
+  std::vector<uint64_t> places;  // entries may share a string: what was renamed is in no `names`
+  for (const Elf64_Dyn& entry : dynamic_) {
+    if (entry.d_tag == DT_NEEDED || entry.d_tag == DT_SONAME) places.push_back(entry.d_un.d_val);
+  }
+  ForEachVersioned([&](uint64_t, const Elf64_Verneed& library) { places.push_back(library.vn_file); });
+  for (const uint64_t offset : places) RenameAt(offset, names);
 }
 
 void ElfImage::SetSearchPath(std::string_view folders, bool is_inherited) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,9 @@ class ElfImage {
   /// opened later (DT_RPATH instead of DT_RUNPATH). Nothing changes in an image without a search path. Throws
   /// kUnsupported where the old path is shorter than the new one.
   void SetSearchPath(std::string_view folders, bool is_inherited);
+  /// Exchanges names of libraries: those that it needs, and its own. Names are as long as those that they replace.
+  /// Throws kUnsupported where a name is part of another string of the file.
+  void RenameLibraries(const std::map<std::string, std::string>& names);
   /// Drops what no segment holds: symbols for debuggers, the table of sections.
   void Strip();
 
@@ -49,6 +53,11 @@ class ElfImage {
   uint64_t OffsetOf(uint64_t address) const;
   /// The string at `offset` of the dynamic string table.
   std::string_view StringAt(uint64_t offset) const;
+  /// Writes what `names` has for the string at `offset` in its place.
+  void RenameAt(uint64_t offset, const std::map<std::string, std::string>& names);
+  /// Calls `visit(offset of the record, record)` for each library of which it needs versions of symbols.
+  template <typename Visit>
+  void ForEachVersioned(Visit visit) const;
   /// The entry of the dynamic section with the path, or -1.
   int SearchEntry() const;
   /// The value of the first entry with `tag`; 0 when there is none.

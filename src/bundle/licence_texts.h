@@ -1,4 +1,4 @@
-// licence_texts.h: the licences of files that packages of the system installed.
+// licence_texts.h: the licences of files that packages of the system, or of Python, installed.
 #pragma once
 
 #include <filesystem>
@@ -9,11 +9,11 @@
 namespace collage {
 
 struct LicenceTexts {
-  std::map<std::string, std::filesystem::path> by_package;
+  std::map<std::string, std::vector<std::filesystem::path>> by_package;
   std::vector<std::string> without;  ///< names of files whose package, or its text, is not known
 };
 
-/// Finds the texts by Debian's package database; where there is none, all files are without.
+/// Finds the texts by Debian's package database, and by the records of Python packages (`PackageFolders`).
 LicenceTexts FindLicenceTexts(const std::vector<std::filesystem::path>& files);
 
 }  // namespace collage

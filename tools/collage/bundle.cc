@@ -37,7 +37,10 @@ Fact BundleFacts(const BundleReport& report) {
                      {"included", "[{?included}yes][{!included}no]"},
                      {"size", "[{bytes}]"},
                      {"why not", "[{reason}]"}}),
-       Fact::Texts("without_licence", "no licence text found for", report.without_licence).SeparatedBy(", ")});
+       Fact::Texts("without_licence", "no licence text found for", report.without_licence).SeparatedBy(", "),
+       Fact::Texts("left_to_packages", "other Python packages hold",
+                   {report.left_to_packages.begin(), report.left_to_packages.end()})
+           .SeparatedBy(", ")});
 }
 
 void Run(Arguments& arguments) {
@@ -57,6 +60,10 @@ void AddBundleCommand(CLI::App& app) {
       ->required();
   command->add_option("--toolchains", arguments->toolchains,
                       "Toolchains to take along, separated by commas, beside those that are small");
+  command->add_option(
+      "--package", arguments->options.package,
+      "The folder of the built Python package: make a folder that holds it with all that it needs, as a "
+      "wheel does");
   command->add_flag("--json", arguments->json, "Print the report as JSON");
   command->footer(
       "Examples:\n"

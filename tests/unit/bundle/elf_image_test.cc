@@ -60,6 +60,37 @@ TEST(ElfImage, LibrariesAreLookedForInTheNewPath) {
   EXPECT_EQ(found.status, 0) << found.output;
 }
 
+TEST(ElfImage, LibrariesAreLookedForByTheirNewNames) {
+  const TemporaryFolder folder;
+  ElfImage image = Self();
+  const std::filesystem::path libraries = image.SearchPath().substr(0, image.SearchPath().find(':'));
+  const std::map<std::string, std::string> names{{"libcollage.so", "clgcollage.so"}};
+  image.SetSearchPath("$ORIGIN", /*is_inherited=*/true);
+  image.RenameLibraries(names);
+  WriteProgram(folder / "renamed", image);
+  std::filesystem::create_symlink(libraries / "libcollage_ir.so", folder / "libcollage_ir.so");
+  std::filesystem::create_symlink(libraries / "libcollage_runtime.so", folder / "libcollage_runtime.so");
+  const ToolResult refused = RunTool({(folder / "renamed").string(), "--gtest_list_tests"});
+  EXPECT_NE(refused.status, 0) << "its libraries have other names";
+  ElfImage library = ElfImage::Read(libraries / "libcollage.so");
+  library.RenameLibraries(names);
+  WriteFile(folder / "clgcollage.so", library.bytes());
+  const ToolResult found = RunTool({(folder / "renamed").string(), "--gtest_list_tests"});
+  EXPECT_EQ(found.status, 0) << found.output;
+}
+
+TEST(ElfImage, ANewNameHasTheLengthOfTheOld) {
+  ElfImage image = Self();
+  ExpectError(
+      [&] {
+        image.RenameLibraries({{"libcollage.so", "libcollage.so.1"}});
+      },
+      ErrorCategory::kUnsupported, "cannot write 'libcollage.so.1' in the place of 'libcollage.so'");
+  const std::string before = image.bytes();
+  image.RenameLibraries({{"libnone.so.1", "clgnone.so.1"}});
+  EXPECT_EQ(image.bytes(), before);
+}
+
 TEST(ElfImage, ALongerPathHasNoRoom) {
   ElfImage image = Self();
   const std::string longer(image.SearchPath().size() + 1, 'x');
