@@ -8,8 +8,25 @@ if(NOT SKBUILD)  # a wheel has these by itself
   install(FILES ${CMAKE_SOURCE_DIR}/python/collage/ray_runner.py DESTINATION ${CMAKE_INSTALL_DATADIR}/collage)
   install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endif()
-foreach(name LICENSE NOTICE)  # the build tree has them where an installed one has: `collage bundle` takes them along
+# The build tree has licences where an installed one has them: `collage bundle` takes them along. Those of what is compiled in
+# are of the packages that NOTICE names.
+foreach(name LICENSE NOTICE)
   configure_file(${CMAKE_SOURCE_DIR}/${name} ${CMAKE_BINARY_DIR}/share/doc/Collage/${name} COPYONLY)
+endforeach()
+file(STRINGS ${CMAKE_SOURCE_DIR}/NOTICE compiled_in REGEX "^  [a-z].*; (compiled in|in every page)")
+foreach(row ${compiled_in})
+  string(REGEX MATCH "[^ ]+" package "${row}")
+  file(GLOB texts /usr/share/doc/${package}/copyright ${COLLAGE_SITE_PACKAGES}/${package}-*.dist-info/LICENSE*
+       ${COLLAGE_SITE_PACKAGES}/${package}-*.dist-info/licenses/LICENSE*)
+  if(NOT texts)
+    message(WARNING "there is no licence text of '${package}', which is compiled in")
+    continue()
+  endif()
+  list(GET texts 0 text)
+  configure_file(${text} ${CMAKE_BINARY_DIR}/share/doc/Collage/compiled_in/${package} COPYONLY)
+  if(NOT SKBUILD)
+    install(FILES ${CMAKE_BINARY_DIR}/share/doc/Collage/compiled_in/${package} DESTINATION ${CMAKE_INSTALL_DOCDIR}/compiled_in)
+  endif()
 endforeach()
 configure_file(${CMAKE_SOURCE_DIR}/cmake/collage.pc.in ${CMAKE_BINARY_DIR}/generated/collage.pc @ONLY)
 if(NOT SKBUILD)

@@ -32,7 +32,12 @@ namespace fs = std::filesystem;
 /// Toolchains that nobody asks for come along if they add no more than this.
 constexpr int64_t kSmallBytes = int64_t{8} << 20;
 constexpr const char* kPortable = "portable";
-constexpr std::string_view kArchive = ".tar.xz";
+/// Kinds of archives: the end of the file's name, and tar's option.
+struct ArchiveKind {
+  std::string_view suffix;
+  const char* option;
+};
+constexpr std::array kArchives{ArchiveKind{".tar.xz", "--xz"}, ArchiveKind{".tar.gz", "--gzip"}};
 /// Folders of libraries that stand in for those of others, by their prefix.
 constexpr std::string_view kOwnPrefix = "collage_";
 constexpr const char* kDocuments = "share/doc/Collage";
@@ -167,10 +172,9 @@ class Bundler {
     if (files_.contains(place) || files.contains(place)) return;
     ElfImage image = ElfImage::Read(from);
     const bool is_program = !image.Interpreter().empty();
-    // Copies of the system's libraries have no path: the path of what is loaded first, the command or Python's module,
-    // is theirs as well.
-    const bool is_first = is_program || !place.starts_with("lib/");
-    image.SetSearchPath(search_path, is_first);
+    // Copies of the system's libraries have no path: that of whatever is loaded before them holds for them as well,
+    // which is the command, or in a process of Python any module.
+    image.SetSearchPath(search_path, /*is_inherited=*/is_program || is_package());
     image.RenameLibraries(names_of_copies_);
     image.Strip();
     report_.libc = std::max(report_.libc, image.NeededLibc());
@@ -303,10 +307,11 @@ class Bundler {
     report_.without_licence = std::move(texts.without);
     for (const char* up : {"..", "../.."}) {  // libraries may be in lib/x86_64-linux-gnu
       const fs::path folder = libraries_ / up / kDocuments;
-      std::error_code ignored;
-      for (const char* name : {"LICENSE", "NOTICE"}) {
-        if (!fs::exists(folder / name, ignored)) continue;
-        files_[fmt::format("{}/{}", kDocuments, name)] = {folder / name, ReadFile(folder / name)};
+      std::error_code ignored;  // where libraries are elsewhere, this folder is not there
+      for (const auto& entry : fs::recursive_directory_iterator(folder, ignored)) {
+        if (!entry.is_regular_file()) continue;
+        const std::string place = entry.path().lexically_relative(folder).string();
+        files_[fmt::format("{}/{}", kDocuments, place)] = {entry.path(), ReadFile(entry.path())};
       }
     }
   }
@@ -323,30 +328,38 @@ class Bundler {
 /// The place of `output` until it is whole.
 fs::path PartOf(const fs::path& output) { return fmt::format("{}.{}.part", output.string(), getpid()); }
 
+/// The kind that the name of `output` tells; null for a folder.
+const ArchiveKind* ArchiveKindOf(const fs::path& output) {
+  const auto kind =
+      std::ranges::find_if(kArchives, [&](const ArchiveKind& one) { return output.string().ends_with(one.suffix); });
+  return kind == kArchives.end() ? nullptr : &*kind;
+}
+
 /// Packs `folder`, in which all is that is to be packed, into `file`, the same bytes for the same files.
-void Pack(const fs::path& folder, const fs::path& file) {
+void Pack(const fs::path& folder, const fs::path& file, const ArchiveKind& kind) {
   const fs::path part = PartOf(file);
   const NotedTemporary noted(part);
-  const ToolResult packed = RunTool({"tar", "--create", "--xz", "--file", part.string(), "--sort=name", "--mtime=@0",
-                                     "--owner=0", "--group=0", "--numeric-owner", "--directory",
+  const ToolResult packed = RunTool({"tar", "--create", kind.option, "--file", part.string(), "--sort=name",
+                                     "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--directory",
                                      folder.parent_path().string(), folder.filename().string()});
   std::error_code failed;
   if (packed.status == 0) fs::rename(part, file, failed);
   if (packed.status == 0 && !failed) return;
   const std::string reason = failed ? failed.message() : packed.output;
   fs::remove(part, failed);
-  throw Error(ErrorCategory::kResource, fmt::format("cannot pack it with tar and xz: {}", reason), file.string());
+  throw Error(ErrorCategory::kResource, fmt::format("cannot pack it with tar {}: {}", kind.option, reason),
+              file.string());
 }
 
-BundleReport MakeArchive(Bundler& bundler, const fs::path& file) {
+BundleReport MakeArchive(Bundler& bundler, const fs::path& file, const ArchiveKind& kind) {
   CheckCanWrite(file);
   bundler.Plan();
   const TemporaryFolder folder;
   std::string name = file.filename().string();
-  const fs::path tree = folder / name.substr(0, name.size() - kArchive.size());
+  const fs::path tree = folder / name.substr(0, name.size() - kind.suffix.size());
   fs::create_directory(tree);
   BundleReport report = bundler.Write(tree);
-  Pack(tree, file);
+  Pack(tree, file, kind);
   report.archive_bytes = static_cast<int64_t>(fs::file_size(file));
   return report;
 }
@@ -372,14 +385,14 @@ BundleReport MakeFolder(Bundler& bundler, const fs::path& folder) {
 BundleReport MakeBundle(const BundleOptions& options) {
   fs::path output = fs::absolute(options.output).lexically_normal();
   if (output.filename().empty()) output = output.parent_path();  // "folder/"
-  const bool is_archive = output.string().ends_with(kArchive);
-  if (output.filename().string().size() <= (is_archive ? kArchive.size() : 0)) {
+  const ArchiveKind* archive = ArchiveKindOf(output);
+  if (output.filename().string().size() <= (archive == nullptr ? 0 : archive->suffix.size())) {
     throw Error(ErrorCategory::kInput, fmt::format("'{}' names no file and no folder", options.output), "OUTPUT");
   }
   std::error_code ignored;
-  if (!is_archive && fs::exists(output, ignored) && !fs::is_empty(output, ignored)) {
+  if (archive == nullptr && fs::exists(output, ignored) && !fs::is_empty(output, ignored)) {
     throw Error(ErrorCategory::kInput, "it is there already, and not an empty folder", output.string(),
-                "name a folder that is to be made, or a file .tar.xz");
+                "name a folder that is to be made, or a file .tar.xz or .tar.gz");
   }
   if (const auto mark = FindBesideModules(kLeftOutFile)) {
     throw Error(ErrorCategory::kUnsupported, "this Collage is a bundle already", mark->parent_path().string(),
@@ -396,7 +409,7 @@ BundleReport MakeBundle(const BundleOptions& options) {
   AddBuiltins();
   try {
     Bundler bundler(chosen);
-    return is_archive ? MakeArchive(bundler, output) : MakeFolder(bundler, output);
+    return archive != nullptr ? MakeArchive(bundler, output, *archive) : MakeFolder(bundler, output);
   } catch (const fs::filesystem_error& error) {
     throw Error(ErrorCategory::kResource, error.code().message(), error.path1().string());
   }

@@ -13,7 +13,7 @@ namespace collage {
 
 struct BundleOptions {
   std::string command;                    ///< the program that becomes bin/collage
-  std::string output;                     ///< the folder to make, or the archive, "*.tar.xz"
+  std::string output;                     ///< the folder to make, or the archive, "*.tar.xz" or "*.tar.gz"
   std::vector<std::string> toolchains{};  ///< taken along whatever their size; others if they are small
   std::string package{};                  ///< the folder of the built Python package; empty: none is made
 };

@@ -56,7 +56,8 @@ void AddBundleCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "bundle",
       "Copy this command, and all that it needs, into a folder or archive for machines with nothing but glibc");
-  command->add_option("output", arguments->options.output, "The folder to make; or an archive, FILE.tar.xz")
+  command
+      ->add_option("output", arguments->options.output, "The folder to make; or an archive, FILE.tar.xz or FILE.tar.gz")
       ->required();
   command->add_option("--toolchains", arguments->toolchains,
                       "Toolchains to take along, separated by commas, beside those that are small");
