@@ -48,9 +48,8 @@ def repack(environment: Path, name: str, folder: Path) -> Path:
     if info is None:
         skip(f"the wheel '{name}' is not installed: run ./setup first")
     tags = Parser().parsestr((info / "WHEEL").read_text()).get_all("Tag") or []
-    python, abi, _ = tags[0].split("-")
-    platforms = ".".join(dict.fromkeys(tag.split("-")[2] for tag in tags))
-    file = folder / f"{info.stem}-{python}-{abi}-{platforms}.whl"
+    tag = "-".join(".".join(dict.fromkeys(parts)) for parts in zip(*(tag.split("-") for tag in tags)))
+    file = folder / f"{info.stem}-{tag}.whl"
     written_by_pip = ("INSTALLER", "REQUESTED", "direct_url.json")
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as wheel:
         for line in (info / "RECORD").read_text().splitlines():

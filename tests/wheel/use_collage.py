@@ -24,11 +24,24 @@ for name, result in results.items():
     np.testing.assert_allclose(result, values[f"out.{name}"], rtol=1e-4, atol=1e-5)
 executable.save("python.clg")
 
-x, weights = relay.var("x", shape=(2, 8)), relay.const(np.ones((4, 8), "float32"))
-for toolchain in wanted:
-    product = collage.compile(relay.Function([x], relay.nn.dense(x, weights)), threads=1, partition_for=toolchain)
-    assert {part.toolchain for part in product.partitions} == {toolchain}, product.partitions
+
+def check_product(toolchain: str) -> None:
+    """On a busy machine, measuring may take the threads of a library for running on after a run: three attempts."""
+    x, weights = relay.var("x", shape=(2, 8)), relay.const(np.ones((4, 8), "float32"))
+    for attempt in range(3):
+        database = f"{toolchain}{attempt}.db"
+        product = collage.compile(
+            relay.Function([x], relay.nn.dense(x, weights)), threads=1, partition_for=toolchain, database=database
+        )
+        if {part.toolchain for part in product.partitions} == {toolchain}:
+            break
+    else:
+        raise AssertionError(f"{toolchain} computes nothing: {product.report['failures']}")
     assert product(np.ones((2, 8), "float32")).tolist() == [[8] * 4] * 2
+
+
+for name in wanted:
+    check_product(name)
 available = {row["name"] for row in collage.toolchains() if row["available"]}
 assert available >= set(wanted), available
 

@@ -95,9 +95,9 @@ def use_it(folder: Path, wheels: Path, home: Path) -> None:
     for executable in ("command.clg", "python.clg"):
         run([command, "run", executable, "--inputs", values, "--compare", values], clean, home)
     run([command, "report", "command.clg", "-o", "command.html"], clean, home)
-    # The extra.
-    run([*install, "collage-compiler[openvino]"], clean, home)
-    print(run([folder / "bin/python", SCRIPT, model, values, *always, "openvino"], clean, home), end="")
+    # The extras.
+    run([*install, "collage-compiler[openvino,onnxruntime]"], clean, home)
+    print(run([folder / "bin/python", SCRIPT, model, values, *always, "openvino", "onnxruntime"], clean, home), end="")
     run(
         [command, "compile", model, "-o", "vino.clg", "--threads", "1", "--partition-for", "openvino", "--quiet"],
         clean,
@@ -125,7 +125,15 @@ def main() -> None:
             wheel.extractall(unpacked)
         check_images(unpacked)
         check_paths(unpacked)
-        for package in ("numpy", "openvino", "openvino_telemetry", "packaging"):
+        for package in (
+            "numpy",
+            "openvino",
+            "openvino_telemetry",
+            "packaging",
+            "onnxruntime",
+            "flatbuffers",
+            "protobuf",
+        ):
             repack(environment, package, wheels)
         print(f"checked in {time.monotonic() - started:.0f} s")
         use_it(folder / "venv", wheels, home)
