@@ -50,62 +50,6 @@ const Json* ContenderNamed(const Json& report, const std::string& name) {
   return found == play_off->end() ? nullptr : &*found;
 }
 
-/// "native and dnnl", of a contender's partitions.
-std::string ToolchainsOf(const Json& contender) {
-  std::vector<std::string> names;
-  const auto partitions = contender.find("partitions");
-  if (partitions != contender.end() && partitions->is_object()) {
-    for (const auto& [name, _] : partitions->items()) names.push_back(name);
-  }
-  if (names.size() < 2) return names.empty() ? "" : names[0];
-  const std::string last = names.back();
-  names.pop_back();
-  return fmt::format("{} and {}", fmt::join(names, ", "), last);
-}
-
-size_t NumToolchains(const Json& contender) {
-  const auto partitions = contender.find("partitions");
-  return partitions == contender.end() || !partitions->is_object() ? 0 : partitions->size();
-}
-
-/// The fastest of those that one toolchain computes, another one than `but`; null if none was run.
-const Json* BestSingle(const Json& report, const std::string& but) {
-  const Json* best = nullptr;
-  const auto play_off = report.find("play_off");
-  if (play_off == report.end()) return nullptr;
-  for (const Json& one : *play_off) {
-    const bool is_one = one.value("single", false) && ToolchainsOf(one) != but;
-    const bool ran = TextIn(one, "failure").empty() && NumberIn(one, "p50_seconds");
-    if (is_one && ran && (best == nullptr || *NumberIn(one, "p50_seconds") < *NumberIn(*best, "p50_seconds")))
-      best = &one;
-  }
-  return best;
-}
-
-/// The choice, in a sentence.
-std::string Verdict(const Explanation& explanation, const Json& report) {
-  const std::string winner = TextIn(report, "winner");
-  const Json* contender = ContenderNamed(report, winner);
-  if (contender == nullptr) return "";
-  const std::string where = fmt::format("on {}, {} thread{}", explanation.machine.cpu, explanation.machine.threads,
-                                        explanation.machine.threads == 1 ? "" : "s");
-  const std::string toolchains = ToolchainsOf(*contender);
-  const std::optional<double> seconds = NumberIn(*contender, "p50_seconds");
-  const std::string time = seconds ? "takes " + FormatSeconds(*seconds)
-                                   : fmt::format("was not run here, and is estimated to take {}",
-                                                 FormatSeconds(NumberIn(*contender, "estimated_seconds").value_or(0)));
-  std::string text = fmt::format("{} {} {}, computed by {}", TextIn(report, "model"), time, where, toolchains);
-  const Json* best = BestSingle(report, toolchains);
-  if (!seconds || *seconds <= 0 || best == nullptr) return text + ".";
-  const double single = *NumberIn(*best, "p50_seconds");
-  if (NumToolchains(*contender) == 1) {
-    return fmt::format("{} alone: no mix of toolchains is faster, and {} takes {}, {:.2f}x.", text, ToolchainsOf(*best),
-                       FormatSeconds(single), single / *seconds);
-  }
-  return fmt::format("{}: {:.2f}x as fast as the best toolchain alone ({}, {}).", text, single / *seconds,
-                     ToolchainsOf(*best), FormatSeconds(single));
-}
-
 /// The certificate in words.
 std::string CertificateText(const Json& report) {
   const auto found = report.find("certificate");
@@ -227,7 +171,7 @@ std::vector<Fact> GraphFacts(const Explanation& explanation, size_t number, cons
   const GraphExplanation& graph = explanation.graphs[number];
   const Json& report = ReportOf(explanation, number);
   std::vector<Fact> facts;
-  facts.push_back(Sentence("verdict", "verdict", Verdict(explanation, report)));
+  facts.push_back(Sentence("verdict", "verdict", TextIn(report, "verdict")));
   facts.push_back(Sentence("certificate", "bound", CertificateText(report)));
   facts.push_back(PartitionsTable(graph, options));
   const size_t count = graph.partitions.size();

@@ -11,7 +11,6 @@
 #include "command.h"
 #include "compile_options.h"
 #include "console_progress.h"
-#include "doctor/machine.h"
 #include "emit/emit.h"
 #include "report/compile_facts.h"
 #include "report/json.h"
@@ -39,8 +38,6 @@ void Compile(const Arguments& arguments, CompileOptions& options,
   {
     ConsoleProgress progress(arguments.progress, options.budget_seconds);
     options.progress = &progress;
-    const std::string busy = arguments.progress.quiet ? "" : BusyWarning();
-    if (!busy.empty()) progress.Warn(busy);
     EndGently();
     options.should_stop = IsAskedToEnd;
     report = CompileModel(arguments.model, options);

@@ -9,8 +9,10 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <utility>
 
 #include "collage/support/error.h"
+#include "doctor/machine.h"
 #include "report/units.h"
 #include "support/environment.h"
 
@@ -62,6 +64,7 @@ void ConsoleProgress::Phase(const std::string& name) {
   phase_started_ = Clock::now();
   phase_ = name == "measure" ? name : "search";
   Show(name, /*always=*/true);
+  if (name == phase_) WarnIfBusy();
 }
 
 void ConsoleProgress::Measuring(int64_t measured, int64_t from_database, const std::string& what) {
@@ -103,6 +106,13 @@ void ConsoleProgress::Warn(const std::string& text) {
   EndLine();
   fmt::print(stderr, "collage: warning: {}\n", text);
   if (log_.is_open()) log_ << Stamp() << "warning: " << text << std::endl;
+}
+
+/// Before the first measurement.
+void ConsoleProgress::WarnIfBusy() {
+  if (quiet_ || std::exchange(has_looked_, true)) return;
+  const std::string busy = BusyWarning();
+  if (!busy.empty()) Warn(busy);
 }
 
 /// "[  12.3 s] ": since the command began.

@@ -47,6 +47,7 @@ class ConsoleProgress : public CompileProgress {
   std::string Stamp() const;
   void Show(const std::string& text, bool always = false);
   void EndLine();
+  void WarnIfBusy();
 
   bool quiet_;
   bool verbose_;
@@ -57,6 +58,7 @@ class ConsoleProgress : public CompileProgress {
   std::string phase_ = "search";  ///< in which costs are found: "search", or "measure"
   std::string best_;              ///< tells of the executable that is written so far
   bool line_open_ = false;
+  bool has_looked_ = false;  ///< at what else the machine does
   const Clock::time_point started_ = Clock::now();
   Clock::time_point phase_started_ = started_;
   Clock::time_point shown_{};

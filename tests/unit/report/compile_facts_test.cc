@@ -82,7 +82,7 @@ TEST(CompileFactsTest, Text) {
   when_named.name = "for_another_machine";
   when_named.reason = "there is no GPU";
   when_named.is_default = false;
-  EXPECT_EQ(RenderText(CompileFacts(report)), R"(8.000 ms: 1.25 times faster than native alone; by a mix of native and other.
+  EXPECT_EQ(RenderText(CompileFacts(report)), R"(8.000 ms on a CPU, 2 threads, by native and other: 1.25 times faster than native alone.
 model.onnx  24 operators · 5.93 M parameters
 machine     a CPU · 2 threads
 toolchains  native 22.1 · vendor is not here: cannot open libvendor.so
@@ -104,7 +104,7 @@ wrote       model.clg  17.2 MB  in 12.5 s (import 0.5 s, search 4.0 s, play-off 
 /// The report of the test that follows, with one contender and one toolchain.
 const char* const kJson = R"({
   "schema": 2,
-  "verdict": "8.000 ms; by a mix of native and other.",
+  "verdict": "8.000 ms on a CPU, 2 threads, by native and other.",
   "model": "model.onnx",
   "operators": 24,
   "parameters": 5930000,
