@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """record.py: runs a benchmark and keeps the table that it prints as a result file, benchmarks/results/NAME.json.
 
-    benchmarks/record.py NAME [--table 1] [--conditions TEXT] -- COMMAND…
+    benchmarks/record.py NAME [--add] [--table 1] [--conditions TEXT] -- COMMAND…
 
 The command's output appears as usual. The file holds the command, today's date, the machine's processor and the given
 conditions ("the other core busy") beside the table's columns and rows. benchmarks/report.py renders pages from these files.
-A result file that is there already keeps its names of columns if their number is the same.
+A result file that is there already keeps its names of columns if their number is the same; with --add also its rows, but for those
+whose first two cells are printed again, and its commands: long tables are recorded in parts.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 RESULTS = Path(__file__).resolve().parent / "results"
 _RULE = re.compile(r"^\|( ?:?-+:? ?\|)+$")
@@ -64,9 +66,17 @@ def run(command: list[str]) -> tuple[int, str]:
     return process.returncode, "".join(printed)
 
 
+def added(known: dict[str, Any], rows: list[list[str]], command: str) -> tuple[list[list[str]], list[str]]:
+    """Returns all rows, known ones in their order, and all commands."""
+    now = {tuple(row[:2]): row for row in rows}
+    kept = [now.pop(tuple(row[:2]), row) for row in known["rows"]]
+    return [*kept, *now.values()], list(dict.fromkeys([*known["commands"], command]))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", metavar="NAME")
+    parser.add_argument("--add", action="store_true", help="keep the rows that the file has")
     parser.add_argument("--table", type=int, default=1, help="which of the printed tables (1, the first)")
     parser.add_argument("--conditions", default="", help="what else the figures depend on")
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where result files are (benchmarks/results)")
@@ -82,11 +92,15 @@ def main() -> int:
         return 1
     columns, rows = found[arguments.table - 1]
     file: Path = arguments.folder / f"{arguments.name}.json"
+    commands = [shlex.join(arguments.command)]
     if file.exists():
-        known: list[str] = json.loads(file.read_text())["columns"]
-        columns = known if len(known) == len(columns) else columns
+        known: dict[str, Any] = json.loads(file.read_text())
+        if len(known["columns"]) == len(columns):
+            columns = known["columns"]
+            if arguments.add:
+                rows, commands = added(known, rows, commands[0])
     result: dict[str, object] = {
-        "commands": [shlex.join(arguments.command)],
+        "commands": commands,
         "machine": machine(),
         "conditions": arguments.conditions,
         "recorded": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),

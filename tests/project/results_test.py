@@ -79,6 +79,15 @@ class Results(unittest.TestCase):
         result = json.loads((self.folder / "made_up.json").read_text())
         self.assertEqual((result["columns"], result["rows"]), (["better name"], [["2"]]))
 
+    def test_record_adds_rows_in_parts(self):
+        for first, second in (("a", 1), ("b", 2), ("a", 3)):
+            program = f"print('| x | y | z |\\n| --- | --- | --- |\\n| {first} | 1 | {second} |')"
+            done = self.record("made_up", "--add", "--", sys.executable, "-c", program)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads((self.folder / "made_up.json").read_text())
+        self.assertEqual(result["rows"], [["a", "1", "3"], ["b", "1", "2"]])
+        self.assertEqual(len(result["commands"]), 3)
+
     def test_record_writes_nothing_when_the_command_fails_or_prints_no_table(self):
         self.assertEqual(self.record("made_up", "--", sys.executable, "-c", "exit(3)").returncode, 3)
         self.assertEqual(self.record("made_up", "--", sys.executable, "-c", "print(1)").returncode, 1)
