@@ -125,8 +125,7 @@ struct CompileOptions {
   double evolution_seconds = 1800;
   int evolution_population = 50;
   uint64_t evolution_seed = 64;
-  /// Seconds that the compilation may take, about: three quarters for measuring candidates, the rest for the play-off.
-  /// Known costs are used however small it is; 0: no candidates are measured.
+  /// Seconds for all: three quarters for measuring candidates (0: only known costs), the rest for the play-off.
   double budget_seconds = std::numeric_limits<double>::infinity();
   /// The search ends once Certificate::gap is no more than this; empty: where differences are noise.
   std::optional<double> until;
@@ -161,8 +160,7 @@ struct CompileOptions {
   /// Compile for another machine (empty: for this one), by the name that `collage measure` gave it: its costs are known
   /// ones of the database only, and nothing is run here, no candidates and no executable (docs/many-machines.md).
   std::string machine;
-  /// Seconds after which the best cover so far is first written, of large models before anything is measured: it is
-  /// there after ten, and small models need none.
+  /// Seconds after which the best cover so far is first written; large models have one before anything is measured.
   double first_checkpoint_seconds = 3;
   CompileProgress* progress = nullptr;
   /// Set by CompileModel: called with the executable, not named `output` yet, and a report of all that is over.

@@ -16,7 +16,7 @@ struct Finding {
   std::string subject;  ///< "load"
   State state = State::kFine;
   std::string text;    ///< "0.02 processes beside this one"
-  std::string advice;  ///< of problems, and of some notes: what to do
+  std::string advice;  ///< to be followed; of problems, and of some notes
 };
 
 }  // namespace collage

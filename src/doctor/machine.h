@@ -21,7 +21,7 @@ std::vector<Finding> ExamineMachine(const std::filesystem::path& root = "/");
 /// shows.
 Finding ExamineSteadiness(double seconds = 0.5);
 
-/// What to say before a measurement on a machine that is busy; empty if it is not.
+/// The warning to give before a measurement on a busy machine; empty if it is not busy.
 std::string BusyWarning();
 
 }  // namespace collage

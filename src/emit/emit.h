@@ -21,8 +21,8 @@ const std::vector<std::string>& EmitKinds();
 EmitKind EmitKindOf(const std::string& name);
 
 struct Emitted {
-  std::vector<std::filesystem::path> files;  ///< what was asked for, then the header, if there is one
-  int64_t bytes = 0;                         ///< of all
+  std::vector<std::filesystem::path> files;  ///< the one asked for, then the header, if there is one
+  int64_t bytes = 0;                         ///< size of all files
   std::string name;                          ///< by which C calls the model; empty of programs
 };
 

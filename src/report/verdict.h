@@ -7,8 +7,8 @@
 
 namespace collage {
 
-/// "7.41 ms on AMD EPYC, 1 thread, by native and openvino: 1.17 times faster than openvino alone, as fast as native alone."
-/// Empty where nothing was timed or estimated.
+/// "7.41 ms on AMD EPYC, 1 thread, by native and openvino: 1.17 times faster than openvino alone, as fast as native
+/// alone." Empty where nothing was timed or estimated.
 std::string VerdictOf(const CompileReport& report);
 
 /// "best mix", "openvino alone": what a contender is. docs/concepts.md explains the names.

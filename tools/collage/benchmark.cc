@@ -32,7 +32,7 @@ namespace {
 struct Arguments {
   std::vector<std::string> executables;
   std::string model;
-  SettingTexts settings;  ///< of the model
+  SettingTexts settings;  ///< shapes of the model
   std::string toolchains;
   std::string inputs;
   std::vector<std::string> input_files;

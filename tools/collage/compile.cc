@@ -46,7 +46,7 @@ void Compile(const Arguments& arguments, CompileOptions& options,
   PrintReport(CompileFacts(report), arguments.json, {.details = arguments.details});
 }
 
-/// Where the model goes unless somebody says: "MODEL", "libMODEL.so", "libMODEL.a", "MODEL.o".
+/// The file that the model goes to unless one is named: "MODEL", "libMODEL.so", "libMODEL.a", "MODEL.o".
 std::filesystem::path OutputOf(EmitKind kind, const std::filesystem::path& model) {
   const std::string name = model.stem();
   switch (kind) {

@@ -19,7 +19,7 @@
 namespace collage::cli {
 namespace {
 
-// Where the system does not say how wide the terminal is, and of lines in a log.
+// Columns of a terminal whose width the system does not know, and of lines in a log.
 constexpr size_t kUsualWidth = 80, kLogWidth = 160;
 
 /// Whether standard error is a terminal on which a line can be written over.

@@ -12,7 +12,7 @@
 
 namespace collage::cli {
 
-/// What the flags say of progress.
+/// The flags that are about progress.
 struct ProgressArguments {
   bool quiet = false;    ///< nothing but warnings
   bool verbose = false;  ///< a line for every step, with its time

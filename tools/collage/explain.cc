@@ -133,7 +133,7 @@ constexpr const char* kFooter = R"(Examples:
   collage explain model.clg                            what was chosen, and how good it is
   collage explain model.clg --why 0                    the best other ways to compute what partition 0 does
   collage explain model.clg --node conv_1              the same for the partition that computes a node of the model
-  collage explain model.clg --why-not dnnl --node conv_1
+  collage explain model.clg --why-not native --node conv_1
   collage explain model.clg --verify 0 --model model.onnx   times the best other way, and says whether the claim holds
   collage explain old.clg --diff new.clg               partitions and costs that differ)";
 

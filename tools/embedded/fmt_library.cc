@@ -3,7 +3,7 @@
 
 FMT_BEGIN_NAMESPACE
 namespace detail {
-// What the headers declare `extern`, and the runtime's texts need.
+// Templates that the headers declare `extern`, and the runtime's texts need.
 template FMT_API auto thousands_sep_impl<char>(locale_ref) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 template FMT_API auto dragonbox::to_decimal(float x) noexcept -> dragonbox::decimal_fp<float>;

@@ -30,8 +30,7 @@ constexpr Magic kMagics[] = {
     {0, "\x93NUMPY"sv, {"a NumPy array", "give the model"}},
     {0, "GGUF"sv, {"a GGUF model", "export the original to ONNX, by optimum for example"}},
     {0, "SQLite format 3"sv, {"a tuning database, or another one of SQLite", "collage db --database FILE"}},
-    {0, "<?xml"sv, {"XML, as OpenVINO's models are", "give the ONNX model that it was converted from"}},
-    {0, "<net"sv, {"an OpenVINO model", "give the ONNX model that it was converted from"}},
+    {0, "<?xml"sv, {"XML, as models of some engines are", "give the ONNX model that it was converted from"}},
     {0, "\x1f\x8b"sv, {"a compressed file", "unpack it: gunzip FILE"}},
     {0,
      "\x7f"

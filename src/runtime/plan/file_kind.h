@@ -10,7 +10,7 @@ namespace collage {
 
 struct FileKind {
   const char* name;  ///< "an ONNX model"
-  const char* hint;  ///< what to do with it
+  const char* hint;  ///< "compile it first: …"
 };
 
 /// Returns the kind that the first bytes of a file show; nothing if they show none that is known here.

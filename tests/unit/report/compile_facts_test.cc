@@ -82,7 +82,8 @@ TEST(CompileFactsTest, Text) {
   when_named.name = "for_another_machine";
   when_named.reason = "there is no GPU";
   when_named.is_default = false;
-  EXPECT_EQ(RenderText(CompileFacts(report)), R"(8.000 ms on a CPU, 2 threads, by native and other: 1.25 times faster than native alone.
+  EXPECT_EQ(RenderText(CompileFacts(report)),
+            R"(8.000 ms on a CPU, 2 threads, by native and other: 1.25 times faster than native alone.
 model.onnx  24 operators · 5.93 M parameters
 machine     a CPU · 2 threads
 toolchains  native 22.1 · vendor is not here: cannot open libvendor.so

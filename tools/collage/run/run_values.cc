@@ -56,7 +56,7 @@ StoredArray FindExpected(const StoredArrays& arrays, const std::string& name, co
               "its arrays are " + QuotedNames(known));
 }
 
-/// Where the largest elements of a vector of scores are, the largest first: "3 (0.91), 7 (0.05)".
+/// Places of the largest elements of a vector of scores, the largest first: "3 (0.91), 7 (0.05)".
 std::string LargestText(const Tensor& tensor) {
   constexpr int64_t kShown = 5;
   const Shape& shape = tensor.shape();
@@ -76,7 +76,7 @@ std::string LargestText(const Tensor& tensor) {
   return text;
 }
 
-/// What the elements are like, at a glance.
+/// The range and mean of the elements.
 std::vector<Fact> FactsOfValues(const Tensor& tensor) {
   double least = std::numeric_limits<double>::infinity(), most = -least, sum = 0;
   int64_t not_finite = 0;
