@@ -45,6 +45,13 @@ FoundCovers CoverPortfolio::Search(bool is_first) {
   return found;
 }
 
+FoundCovers CoverPortfolio::OwnChoices() {
+  FoundCovers found;
+  estimator_.SetBudget(options_.budget_seconds * kGreedyShare);
+  found.covers = Baselines(found.stuck_at);
+  return found;
+}
+
 /// How much faster a cover may be that the best mix is not exchanged for.
 double CoverPortfolio::Tolerance() const { return std::max(estimator_.Noise(), options_.until.value_or(0)); }
 

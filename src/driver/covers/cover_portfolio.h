@@ -68,6 +68,8 @@ class CoverPortfolio {
   /// Each toolchain's own partitioning, the best mixes, and each toolchain's best cover. `is_first`: the budget is
   /// spent step by step, so that there is a cover when it ends.
   FoundCovers Search(bool is_first);
+  /// Returns what Search begins with: each toolchain's own choice, without a search.
+  FoundCovers OwnChoices();
 
   /// The best cover by candidates that `may` takes; adds to the number of states in `found`.
   std::optional<Cover> SearchAmong(const std::function<bool(CandidateIndex candidate)>& may, FoundCovers& found);

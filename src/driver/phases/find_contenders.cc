@@ -128,6 +128,12 @@ std::vector<ContenderModule> Compilation::AlsoGiven() const {
 FoundCovers Compilation::FindCovers(CoverSearchState& search) {
   const bool searches = options_.partition_for.empty();
   const bool is_for_all = search.form.owners.empty();  // of other forms only the best mix by costs is a contender
+  if (is_for_all && checkpoints_.IsDue() && !IsStopped()) {  // of a large model, before anything is searched
+    checkpoints_.searches = true;
+    const FoundCovers own = search.portfolio.OwnChoices();
+    checkpoints_.searches = false;
+    Checkpoint(search, own, 0);
+  }
   for (bool is_first = true;; is_first = false) {
     int64_t before = 0;
     FoundCovers found;
