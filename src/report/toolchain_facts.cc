@@ -191,7 +191,7 @@ Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains, const std::
       {"version", is_whole ? "{version}" : "{version:24}"},
   };
   if (is_whole) columns.insert(columns.end(), {{"licence", "{license}"}, {"hooks", "[{hooks}]"}});
-  columns.push_back({"why not", is_whole ? "{reason}[ ({hint})]" : "{reason:80}"});
+  columns.push_back({"why not", is_whole ? "{reason}[ ({hint})]" : "[{reason:60}][ ({hint:70})]"});
   Fact hint = Fact::Record("", "", {}).Says("`collage targets NAME` has the licence, hooks and options of one.");
   return Fact::Report(1, {Fact::Table("toolchains", "toolchains", std::move(rows)).Columns(std::move(columns)),
                           IncompatibleInText(toolchains).Detail(!is_whole),

@@ -36,7 +36,7 @@ TEST(ToolchainsFactsTest, Text) {
             R"(  toolchain  available   version  why not
   acme       yes             3.1
   other      when named      3.1
-  vendor     no                   no library
+  vendor     no                   no library (install it)
 
   device   available  what    why not
   cuda     no                 no driver
