@@ -188,7 +188,7 @@ Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains, const std::
   std::vector<Fact::Column> columns{
       {"toolchain", is_whole ? "{name}" : "{name}{?hooks}"},
       {"available", "[{!available}no][{?available}{?default}yes][{?available}{!default}when named]"},
-      {"version", is_whole ? "{version}" : "{version:24}"},
+      {"version", is_whole ? "{version}" : "{version:48}"},
   };
   if (is_whole) columns.insert(columns.end(), {{"licence", "{license}"}, {"hooks", "[{hooks}]"}});
   columns.push_back({"why not", is_whole ? "{reason}[ ({hint})]" : "[{reason:60}][ ({hint:70})]"});
