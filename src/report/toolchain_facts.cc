@@ -191,7 +191,7 @@ Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains, const std::
       {"version", is_whole ? "{version}" : "{version:48}"},
   };
   if (is_whole) columns.insert(columns.end(), {{"licence", "{license}"}, {"hooks", "[{hooks}]"}});
-  columns.push_back({"why not", is_whole ? "{reason}[ ({hint})]" : "[{reason:60}][ ({hint:70})]"});
+  columns.push_back({"why not", "{reason}[ ({hint})]"});
   Fact hint = Fact::Record("", "", {}).Says("`collage targets NAME` has the licence, hooks and options of one.");
   return Fact::Report(1, {Fact::Table("toolchains", "toolchains", std::move(rows)).Columns(std::move(columns)),
                           IncompatibleInText(toolchains).Detail(!is_whole),
@@ -199,7 +199,7 @@ Fact ToolchainsFacts(const std::vector<ToolchainReport>& toolchains, const std::
                               .Columns({{"device", "{name}"},
                                         {"available", "[{!available}no][{?available}yes]"},
                                         {"what", "[{description}]"},
-                                        {"why not", is_whole ? "{reason}" : "{reason:80}"}}),
+                                        {"why not", "{reason}"}}),
                           OptionsInText(toolchains).Detail(!is_whole), std::move(hint).Detail(is_whole)});
 }
 
