@@ -127,8 +127,9 @@ std::vector<ContenderModule> Compilation::AlsoGiven() const {
 /// checkpoint is due, and is then begun again: what it has measured is known by then.
 FoundCovers Compilation::FindCovers(CoverSearchState& search) {
   const bool searches = options_.partition_for.empty();
-  const bool is_for_all = search.form.owners.empty();        // of other forms only the best mix by costs is a contender
-  if (is_for_all && checkpoints_.IsDue() && !IsStopped()) {  // of a large model, before anything is searched
+  const bool is_for_all = search.form.owners.empty();  // of other forms only the best mix by costs is a contender
+  const bool is_begun = search.num_timed() > 0 || checkpoints_.written.has_value();
+  if (is_for_all && !is_begun && checkpoints_.IsDue() && !IsStopped()) {  // of a large model
     checkpoints_.searches = true;
     const FoundCovers own = search.portfolio.OwnChoices();
     checkpoints_.searches = false;
