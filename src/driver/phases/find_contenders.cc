@@ -129,7 +129,8 @@ FoundCovers Compilation::FindCovers(CoverSearchState& search) {
   const bool searches = options_.partition_for.empty();
   const bool is_for_all = search.form.owners.empty();  // of other forms only the best mix by costs is a contender
   const bool is_begun = search.num_timed() > 0 || checkpoints_.written.has_value();
-  if (is_for_all && !is_begun && checkpoints_.IsDue() && !IsStopped()) {  // of a large model
+  const bool is_large = FirstCheckpointSeconds() == 0;
+  if (is_for_all && is_large && !is_begun && checkpoints_.IsDue() && !IsStopped()) {
     checkpoints_.searches = true;
     const FoundCovers own = search.portfolio.OwnChoices();
     checkpoints_.searches = false;
