@@ -181,11 +181,11 @@ std::vector<TuningRecord> MeasuringEstimator::EstimateAll(const std::vector<Cost
     const TuningKey key = KeyOf(query);
     const bool is_new = !asked_.contains(key) || listed.contains(key);
     listed.erase(key);
-    const double bound = Bound(query);
     std::optional<MeasureRequest> request;
     if (Find(key) == nullptr && MayMeasure()) request = RequestFor(query);
     const TuningRecord record = Lookup(key, LabelOf(query), request);
-    if (record.ok && CostOf(record) < bound) {
+    // A toolchain whose kernels all fail is not asked for its smallest call.
+    if (const double bound = record.ok ? Bound(query) : 0; bound > 0 && CostOf(record) < bound) {
       // The machine was held up when its rates were measured: they are what a kernel has just shown that they are.
       ++counts_.below_bound;
       rates_ = rates_->Scaled(bound / CostOf(record));
