@@ -1,4 +1,4 @@
-"""What the tests of installing without a build share: wheels of this environment's packages, models, and skipping with a reason."""
+"""Shared by the tests of installing without a build: wheels of this environment's packages, models, and skipping with a reason."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ def fail(message: str) -> NoReturn:
 
 
 def run(command: Sequence[str | Path], environment: dict[str, str], folder: Path) -> str:
-    """What the command prints, in `folder` with these variables and no others."""
+    """Returns the command's output, from a run in `folder` with these variables and no others."""
     done = subprocess.run(
         list(command), env=environment, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

@@ -1,4 +1,4 @@
-"""What notebooks show: HTML that is well-formed, says what it is of, and loads nothing from elsewhere."""
+"""HTML for notebooks is well-formed, names the object that it shows, and loads nothing from elsewhere."""
 
 import unittest
 from html.parser import HTMLParser
