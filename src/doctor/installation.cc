@@ -10,7 +10,6 @@
 #include "collage/support/error.h"
 #include "cost/database/tuning_database.h"
 #include "report/units.h"
-#include "support/environment.h"
 #include "support/file_cache.h"
 
 namespace collage {
@@ -66,12 +65,11 @@ Finding Folder(const char* subject, const fs::path& folder, bool space) {
 }
 
 Finding KernelFolder() {
-  const std::optional<std::string> chosen = GetEnvironment("COLLAGE_KERNEL_CACHE");
-  if (chosen && chosen->empty()) {
+  const fs::path folder = KernelCacheFolder();
+  if (folder.empty()) {
     return {"machine code", State::kNote, "none is kept: COLLAGE_KERNEL_CACHE is empty",
             "kernels are compiled again each time"};
   }
-  const fs::path folder = chosen ? fs::path(*chosen) : UserCacheFolder() / "kernels";
   Finding finding = Folder("machine code", folder, /*space=*/false);
   double bytes = 0;
   std::error_code failed;

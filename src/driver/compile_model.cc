@@ -118,8 +118,8 @@ void RefuseShapes(const CompileOptions& options, const std::string& where) {
 }
 
 /// An ONNX model, or Relay text.
-IRModule ReadModel(const std::filesystem::path& model, const CompileOptions& options) {
-  if (!IsRelayText(model)) return ImportOnnx(model, ImportOptionsOf(options));
+IRModule ReadModel(const std::filesystem::path& model, bool is_onnx, const CompileOptions& options) {
+  if (is_onnx) return ImportOnnx(model, ImportOptionsOf(options));
   RefuseShapes(options, model.string());
   return ParseModule(ReadFile(model), model.string());
 }
@@ -266,8 +266,8 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
 CompileReport ReadAndCompile(const std::filesystem::path& model, const CompileOptions& options, const Job& job) {
   CheckOptions(options, job);
   IRModule module;
-  const double seconds = SecondsOf([&] { module = ReadModel(model, options); });
   const bool is_onnx = !IsRelayText(model);
+  const double seconds = SecondsOf([&] { module = ReadModel(model, is_onnx, options); });
   const std::vector<OpenInput> open = is_onnx ? FindOpenInputs(module) : std::vector<OpenInput>();
   CompileOptions own = options;
   if (options.on_written) {

@@ -270,8 +270,7 @@ std::vector<Setting> CostSettings() {
        .needs = kSearch,
        .type = Duration(&Options::budget_seconds),
        .doc = "Time for the compilation, all models together: 90s, 10m, 1h. Three quarters are for measuring "
-              "candidates, the "
-              "rest is for timing whole models. 0 measures no candidates and uses known costs.",
+              "candidates, the rest is for timing whole models. 0 measures no candidates and uses known costs.",
        .unset = "no limit",
        .page = "performance.md#give-the-search-time"},
       {.name = "until",

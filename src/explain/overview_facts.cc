@@ -11,6 +11,7 @@
 
 #include "explain/questions.h"
 #include "report/units.h"
+#include "report/verdict.h"
 
 namespace collage {
 namespace {
@@ -55,7 +56,6 @@ std::string CertificateText(const Json& report) {
   const auto found = report.find("certificate");
   if (found == report.end() || !found->is_object())
     return "There was no search, so nothing bounds what could be gained.";
-  constexpr double kNoGap = 5e-4;
   const double gap = NumberIn(*found, "gap").value_or(1);
   const bool is_spent = report.contains("search") && report["search"].value("budget_spent", false);
   std::string text = fmt::format("No cover of the {} is {}faster than the best mix, by their costs.",

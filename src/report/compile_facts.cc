@@ -71,9 +71,6 @@ Fact TuningRecord(const TuningReport& tuning) {
       "partitions faster, by {gain} of all");
 }
 
-// A gap that is printed as 0.0 %.
-constexpr double kNoGap = 5e-4;
-
 /// How much faster a cover of the same candidates could be.
 Fact CertificateRecord(const CompileReport& report) {
   const Certificate& certificate = *report.certificate;

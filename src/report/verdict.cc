@@ -55,10 +55,9 @@ std::string NoMixText(const CompileReport& report) {
   std::string text = "no mix of toolchains is faster";
   if (!report.certificate) return text;
   const double gap = report.certificate->gap();
-  constexpr double kNothing = 5e-4;  // printed as 0.0 %
   const std::string of = report.budget_spent ? "by the costs measured so far" : "by their costs";
-  return text + (gap < kNothing ? fmt::format(", and none can be, {}", of)
-                                : fmt::format(", and none can be by more than {:.1f} %, {}", 100 * gap, of));
+  return text + (gap < kNoGap ? fmt::format(", and none can be, {}", of)
+                              : fmt::format(", and none can be by more than {:.1f} %, {}", 100 * gap, of));
 }
 
 /// "7.41 ms on AMD EPYC, 1 thread, by native and dnnl".

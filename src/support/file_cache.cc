@@ -97,12 +97,14 @@ void FileCache::MakeRoom() const {
   }
 }
 
+fs::path KernelCacheFolder() {
+  const std::optional<std::string> chosen = GetEnvironment("COLLAGE_KERNEL_CACHE");
+  return chosen ? fs::path(*chosen) : UserCacheFolder() / "kernels";
+}
+
 FileCache& KernelCache() {
   constexpr int64_t kMaxBytes = int64_t{512} << 20;
-  static auto* const cache = [] {
-    const std::optional<std::string> chosen = GetEnvironment("COLLAGE_KERNEL_CACHE");
-    return new FileCache(chosen ? fs::path(*chosen) : UserCacheFolder() / "kernels", kMaxBytes);
-  }();
+  static auto* const cache = new FileCache(KernelCacheFolder(), kMaxBytes);
   return *cache;
 }
 

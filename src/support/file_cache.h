@@ -33,8 +33,11 @@ class FileCache {
   int64_t unseen_bytes_;  ///< written since the folder was looked through; guarded by mutex_
 };
 
-/// Machine code that was made before, in the folder that $COLLAGE_KERNEL_CACHE names, else ~/.cache/collage/kernels;
-/// none is kept if that variable is empty. Toolchains share it: names are digests of all that code depends on.
+/// Returns the folder that $COLLAGE_KERNEL_CACHE names, else ~/.cache/collage/kernels; empty if that variable is empty.
+std::filesystem::path KernelCacheFolder();
+
+/// Machine code that was made before, in that folder; none is kept if it is empty. Toolchains share it: names are
+/// digests of all that code depends on.
 FileCache& KernelCache();
 
 }  // namespace collage

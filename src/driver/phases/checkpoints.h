@@ -30,10 +30,14 @@ class Checkpoints {
   /// The first is due in `seconds`; infinite: none ever is.
   void Begin(double seconds) {
     if (std::isfinite(seconds)) due_ = Clock::now() + Seconds(seconds);
+    is_due_at_once_ = seconds <= 0;
   }
+  /// Whether the first has not been made, and does not wait for a search.
+  bool is_due_at_once() const { return is_due_at_once_; }
   bool IsDue() const { return due_ && Clock::now() >= *due_; }
   /// One has been made, which took `seconds`, after a search of `search_seconds`.
   void Made(double seconds, double search_seconds) {
+    is_due_at_once_ = false;
     due_ = Clock::now() + Seconds(std::max({kLeastPause, kRest * seconds, kGrowth * search_seconds}));
   }
 
@@ -50,6 +54,7 @@ class Checkpoints {
   }
 
   std::optional<Clock::time_point> due_;
+  bool is_due_at_once_ = false;
 };
 
 }  // namespace collage

@@ -128,9 +128,7 @@ std::vector<ContenderModule> Compilation::AlsoGiven() const {
 FoundCovers Compilation::FindCovers(CoverSearchState& search) {
   const bool searches = options_.partition_for.empty();
   const bool is_for_all = search.form.owners.empty();  // of other forms only the best mix by costs is a contender
-  const bool is_begun = search.num_timed() > 0 || checkpoints_.written.has_value();
-  const bool is_large = FirstCheckpointSeconds() == 0;
-  if (is_for_all && is_large && !is_begun && checkpoints_.IsDue() && !IsStopped()) {
+  if (is_for_all && checkpoints_.is_due_at_once() && !IsStopped()) {
     checkpoints_.searches = true;
     const FoundCovers own = search.portfolio.OwnChoices();
     checkpoints_.searches = false;

@@ -67,11 +67,13 @@ TEST_F(CheckpointsTest, TheNextIsDueAfterThePauseThatEarnsIt) {
   EXPECT_FALSE(checkpoints.IsDue());
   checkpoints.Begin(0);
   EXPECT_TRUE(checkpoints.IsDue());
+  EXPECT_TRUE(checkpoints.is_due_at_once());
   EXPECT_FALSE(checkpoints.PausesSearch());  // outside of one
   checkpoints.searches = true;
   EXPECT_TRUE(checkpoints.PausesSearch());
   checkpoints.Made(/*seconds=*/0, /*search_seconds=*/0);
   EXPECT_FALSE(checkpoints.IsDue());
+  EXPECT_FALSE(checkpoints.is_due_at_once());
 }
 
 TEST_F(CheckpointsTest, ThereIsAnExecutableBeforeAnythingIsMeasured) {
