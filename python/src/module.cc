@@ -2,6 +2,7 @@
 #include "bindings.h"
 #include "casters.h"
 #include "collage/support/error.h"
+#include "support/dynamic_library.h"
 
 namespace nb = nanobind;
 
@@ -39,6 +40,13 @@ NB_MODULE(_core, m) {
   m.doc() = "The compiler's C++ side. Its public names are re-exported by the modules of the package.";
   m.def(
       "version", [] { return COLLAGE_VERSION; }, "The version of Collage.");
+  m.def(
+      "find_beside_modules",
+      [](const std::string& file) -> std::optional<std::string> {
+        const std::optional<std::filesystem::path> found = collage::FindBesideModules(file);
+        return found ? std::optional(found->string()) : std::nullopt;
+      },
+      nb::arg("file"), "The path of a file beside Collage's libraries, None where there is none.");
   nb::register_exception_translator(Translate);
   BindTypes(m);
   BindExprs(m);

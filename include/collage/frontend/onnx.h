@@ -38,6 +38,17 @@ struct ImportOptions {
 /// that cannot be read and inputs that do not fit, kUnsupported for unknown operators, all of them at once.
 IRModule ImportOnnx(const std::filesystem::path& path, const ImportOptions& options = {});
 
+/// A node of a model that cannot be converted.
+struct RefusedOnnxNode {
+  size_t place;  ///< among the nodes of the model's graph, as the file has them
+  std::string reason;
+};
+
+/// The nodes that cannot be converted. For those behind them, what they make is taken for inputs of the types that the
+/// file states; a node that reads what has no such type is refused, too. Throws as ImportOnnx does for files that
+/// cannot be read, and for inputs.
+std::vector<RefusedOnnxNode> RefusedOnnxNodes(const std::filesystem::path& path);
+
 /// The names of the model's inputs, in its order; initializers that are listed as inputs are none. Throws as ImportOnnx
 /// does for files that cannot be read.
 std::vector<std::string> OnnxInputNames(const std::filesystem::path& path);

@@ -36,6 +36,8 @@ class OnnxGraph {
   bool HasDynamicSizes() const;
   /// Names of inputs that are no initializers.
   std::vector<std::string> InputNames();
+  /// As RefusedOnnxNodes, for one least size.
+  std::vector<RefusedOnnxNode> RefusedNodes();
 
   const TensorReader& reader() const { return reader_; }
   SizeTable& sizes() { return sizes_; }
@@ -93,6 +95,8 @@ class OnnxGraph {
   void BindSymbols(const std::vector<const onnx::ValueInfoProto*>& inputs);
   IRModule Finish();
 
+  bool HasRows(const onnx::NodeProto& node) const;
+  void TakeForInput(const std::string& name, const onnx::ValueInfoProto* stated);
   void AddInitializers(const onnx::GraphProto& graph);
   OnnxValue Lookup(const std::string& name) const;
   void Convert(const onnx::NodeProto& node);

@@ -1,40 +1,22 @@
 // library.h: ONNX Runtime's shared library, opened when it is first needed.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "backends/onnxruntime/loader/c_api.h"
-#include "collage/support/error.h"
+#include "backends/onnxruntime/loader/api_table.h"
 
 namespace collage::onnxruntime {
 
 /// The library and its one environment, which live as long as the process.
-class Library {
+class Library : public ApiTable {
  public:
   /// Opens it when it is first asked for: $COLLAGE_ONNXRUNTIME, `hinted`, the one of the environment that this was
   /// built with, the system's. Throws kUnavailable with the loader's reason.
   static Library& Get(const std::string& hinted);
-
-  template <typename Entry, typename... Args>
-  auto Call(Args... args) const {
-    return Entry::Of(api_)(args...);
-  }
-
-  /// Throws `category` when ONNX Runtime reports an error.
-  template <typename Entry, typename... Args>
-  void Check(ErrorCategory category, const char* doing, Args... args) const {
-    Status* status = Call<Entry>(args...);
-    if (status == nullptr) return;
-    const std::string message = Call<GetErrorMessage>(static_cast<const Status*>(status));
-    Call<ReleaseStatus>(status);
-    throw Error(category, fmt::format("ONNX Runtime cannot {}: {}", doing, message));
-  }
 
   const Env* env() const { return env_; }
   const MemoryInfo* memory() const { return memory_; }
@@ -43,7 +25,6 @@ class Library {
  private:
   explicit Library(const std::string& hinted);
 
-  const void* const* api_ = nullptr;
   Env* env_ = nullptr;
   MemoryInfo* memory_ = nullptr;
   std::string version_;
