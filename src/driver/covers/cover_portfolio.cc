@@ -55,16 +55,23 @@ FoundCovers CoverPortfolio::OwnChoices() {
 /// How much faster a cover may be that the best mix is not exchanged for.
 double CoverPortfolio::Tolerance() const { return std::max(estimator_.Noise(), options_.until.value_or(0)); }
 
-/// Notes the best of `covers` whose costs are all known, or what was better before.
+/// Notes the best cover so far whose costs are all known, at what it costs by now, and the last bound. A cost that was
+/// measured again may have come out below that bound: then it bounds nothing more than what was found.
 void CoverPortfolio::AddStep(const std::vector<Cover>& covers, double least_seconds) {
   SearchStep step{SteadySeconds(), estimator_.counts().measured, 0, least_seconds};
-  if (!steps_.empty()) step.best_seconds = steps_.back().best_seconds;
-  if (!steps_.empty()) step.least_seconds = std::max(least_seconds, steps_.back().least_seconds);
-  for (const Cover& cover : covers) {
-    const double seconds = cover.num_unknown == 0 ? partitioner_.SecondsOf(cover) : 0;
-    if (!(seconds > 0 && std::isfinite(seconds))) continue;
-    step.best_seconds = step.best_seconds > 0 ? std::min(step.best_seconds, seconds) : seconds;
-  }
+  const std::optional<Cover> before = best_so_far_;
+  const auto consider = [&](const Cover& cover) {
+    const auto is_known = [&](VariantIndex variant) { return partitioner_.IsAtHand(variant); };
+    if (cover.num_unknown > 0 || !std::ranges::all_of(cover.variants, is_known)) return;
+    const double seconds = partitioner_.SecondsOf(cover);
+    if (!std::isfinite(seconds) || (step.best_seconds > 0 && step.best_seconds <= seconds)) return;
+    step.best_seconds = seconds;
+    best_so_far_ = cover;
+  };
+  if (before) consider(*before);
+  for (const Cover& cover : covers) consider(cover);
+  if (step.least_seconds == 0 && !steps_.empty()) step.least_seconds = steps_.back().least_seconds;
+  if (step.best_seconds > 0) step.least_seconds = std::min(step.least_seconds, step.best_seconds);
   steps_.push_back(step);
 }
 

@@ -103,6 +103,7 @@ class CoverPortfolio {
   const std::vector<const Toolchain*>& toolchains_;
   const CompileOptions& options_;
   std::vector<SearchStep> steps_;
+  std::optional<Cover> best_so_far_;  ///< the best one whose costs were all known
 };
 
 }  // namespace collage

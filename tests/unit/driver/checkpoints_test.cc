@@ -8,6 +8,7 @@
 #include "collage/compile.h"
 #include "collage/ir/text.h"
 #include "collage/runtime/executable.h"
+#include "explain/explanation_file.h"
 #include "support/file.h"
 
 namespace collage {
@@ -88,6 +89,20 @@ TEST_F(CheckpointsTest, ThereIsAnExecutableBeforeAnythingIsMeasured) {
   const CompileReport again = Compile();
   EXPECT_EQ(again.num_measured, 0);
   EXPECT_EQ(again.winner, report.winner);
+}
+
+TEST_F(CheckpointsTest, ProgressHasCostsThatAreKnownAndBoundsBelowThem) {
+  options_.first_checkpoint_seconds = 0;
+  Compile();
+  const std::vector<ExplainedProgress> steps = ReadExplanation(options_.output).graphs.at(0).progress;
+  ASSERT_GE(steps.size(), 3u);
+  EXPECT_EQ(steps.front().measured, 0);
+  EXPECT_EQ(steps.front().best_seconds, std::nullopt);  // not the sum of what costs at least are
+  EXPECT_TRUE(steps.back().best_seconds.has_value());
+  for (const ExplainedProgress& step : steps) {
+    if (!step.best_seconds || !step.least_seconds) continue;
+    EXPECT_LE(*step.least_seconds, *step.best_seconds);
+  }
 }
 
 TEST_F(CheckpointsTest, ASmallModelIsCompiledOnce) {
