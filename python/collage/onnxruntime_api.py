@@ -17,9 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 import os
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -57,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 _PROVIDERS = ["CollageExecutionProvider", "CPUExecutionProvider"]
 _ERROR_SEVERITY = 3
-_SEARCH_SECONDS = 60.0  # no budget, which models without known sizes refuse: nothing is searched there
+_BUDGET = "60s"  # a session that is made without one is wanted soon
 _EXECUTABLE_MAGIC = b"CLG"
 _WRITING = ("write_partitioning", "write_module", "dump")
 
@@ -325,8 +323,9 @@ class InferenceSession:
         with warnings.catch_warnings():
             if self._options.log_severity_level >= _ERROR_SEVERITY:
                 warnings.simplefilter("ignore")
-            end = math.inf if settings.get("budget") is not None else time.monotonic() + _SEARCH_SECONDS
-            return compile_model(model, kept, progress=progress, should_stop=lambda: time.monotonic() > end, **chosen)
+            if chosen.get("budget") is None:
+                chosen["budget"] = _BUDGET
+            return compile_model(model, kept, progress=progress, **chosen)
 
     def _threads(self, settings: Settings) -> int:
         asked = self._options.intra_op_num_threads

@@ -2,7 +2,8 @@
 
 For inference. Parameters and buffers become constants; one that is changed in place has the graph compiled again. Torch's
 tensors are read where they lie, results are tensors over the memory that the model wrote. A graph with an operator or a
-dtype that has no equivalent runs in torch, with a warning that says why.
+dtype that has no equivalent runs in torch, with a warning that says why. Sizes that change (``dynamic=True``, and those that
+Dynamo finds to change) stay open: such a graph is compiled once for all of them. For these, ``onnxscript`` must be installed.
 
 Options are those of `collage.compile`::
 
@@ -12,8 +13,11 @@ Options are those of `collage.compile`::
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import os
+import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from collage import relay
@@ -35,16 +39,17 @@ def _is_constant(torch: Any, node: Any, example: Any) -> bool:
     return isinstance(example, torch.nn.Parameter) or bool(kept.get("_dynamo_static_input_type"))
 
 
+def _is_size(example: Any) -> bool:
+    """Whether an input is a size that changes."""
+    return type(example).__name__ in ("int", "SymInt")
+
+
 class _Compiled:
     """A captured graph: compiled when it is first called, and again when a parameter has changed."""
 
     def __init__(self, torch: Any, graph_module: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> None:
         self._torch = torch
         self._options = dict(options)
-        if not all(isinstance(example, torch.Tensor) for example in examples):
-            raise UnsupportedError("inputs that are no tensors, such as sizes that change")
-        if any(example.device.type != "cpu" for example in examples):
-            raise UnsupportedError("tensors that are not in the processor's memory")
         make_fx = importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx
         table = importlib.import_module("torch._decomp").core_aten_decompositions()
         guards = importlib.import_module("torch._guards")
@@ -82,6 +87,96 @@ class _Compiled:
         return tuple(None if place is None else tensors[place] for place in self._where)
 
 
+class _OpenSizes:
+    """A captured graph some of whose inputs are sizes, compiled for any. It goes through torch's exporter to ONNX."""
+
+    def __init__(self, torch: Any, graph_module: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> None:
+        self._torch = torch
+        self._options = dict(options)
+        self._graph = graph_module
+        nodes = _placeholders(graph_module)
+        self._constant = [_is_constant(torch, node, example) for node, example in zip(nodes, examples)]
+        is_size = [_is_size(example) for example in examples]
+        self._inputs = [i for i in range(len(nodes)) if not self._constant[i] and not is_size[i]]
+        shapes = {i: [str(size) for size in nodes[i].meta["example_value"].shape] for i in self._inputs}
+        self._open = [{axis for axis, size in enumerate(shapes[i]) if not size.isdigit()} for i in self._inputs]
+        places = {size: (i, axis) for i in self._inputs for axis, size in enumerate(shapes[i])}
+        self._sizes = {i: places.get(str(nodes[i].meta["example_value"])) for i in range(len(nodes)) if is_size[i]}
+        if None in self._sizes.values():
+            raise UnsupportedError("numbers that are no sizes of tensors")
+        self._versions: list[int] = []
+        self._compile(examples)
+
+    def _versions_of(self, args: Sequence[Any]) -> list[int]:
+        return [arg._version for arg, constant in zip(args, self._constant) if constant]
+
+    def _module(self, args: Sequence[Any]) -> Any:
+        """A module of the tensors that are inputs alone."""
+        torch, graph, inputs, sizes = self._torch, self._graph, self._inputs, self._sizes
+        kinds: list[type] = []
+
+        class Whole(torch.nn.Module):  # type: ignore[misc, name-defined]
+            def forward(self, tensors: list[Any]) -> list[Any]:
+                given = dict(zip(inputs, tensors))
+                at = {i: given[place[0]].shape[place[1]] for i, place in sizes.items() if place is not None}
+                results = graph(*[given.get(i, at.get(i, arg)) for i, arg in enumerate(args)])
+                kinds[:] = [torch.Tensor if isinstance(result, torch.Tensor) else type(result) for result in results]
+                numbers = [result for result in results if result is not None]
+                return [torch.scalar_tensor(x, dtype=torch.int64) if _is_size(x) else x for x in numbers]
+
+        self._kinds = kinds
+        return Whole().eval()
+
+    def _compile(self, args: Sequence[Any]) -> None:
+        torch = self._torch
+        if importlib.util.find_spec("onnxscript") is None:
+            raise UnsupportedError("sizes that change need the package 'onnxscript', which is not installed")
+        guards = importlib.import_module("torch._guards")
+        dynamic = torch.export.Dim.DYNAMIC
+        shapes = [dict.fromkeys(sorted(axes), dynamic) for axes in self._open]
+        tensors = [args[i] for i in self._inputs]
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "graph.onnx")
+            try:
+                with torch.no_grad(), guards.tracing(None):
+                    program = torch.onnx.export(
+                        self._module(args), (tensors,), dynamo=True, dynamic_shapes=(shapes,), verbose=False
+                    )
+                program.save(file, external_data=True)
+            except Exception as error:
+                raise UnsupportedError(f"it cannot be exported with open sizes: {error}") from error
+            self._executable = compile_model(file, **self._options)
+        self._versions = self._versions_of(args)
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        if self._versions_of(args) != self._versions:
+            self._compile(args)
+        inputs = [args[i].detach().contiguous() for i in self._inputs]
+        results = iter(self._executable.run(inputs).values())
+        return tuple(self._result(kind, results) for kind in self._kinds)
+
+    def _result(self, kind: type, results: Iterator[Any]) -> Any:
+        if kind is type(None):
+            return None
+        result = next(results)
+        return self._torch.from_numpy(result) if kind is self._torch.Tensor else int(result)
+
+
+def _compiled(torch: Any, graph_module: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> Callable[..., Any]:
+    """The captured graph as Collage runs it.
+
+    Raises:
+        UnsupportedError: with the reason why torch must run it.
+    """
+    tensors = [example for example in examples if isinstance(example, torch.Tensor)]
+    others = [example for example in examples if not isinstance(example, torch.Tensor)]
+    if not all(_is_size(other) for other in others):
+        raise UnsupportedError("inputs that are neither tensors nor sizes")
+    if any(tensor.device.type != "cpu" for tensor in tensors):
+        raise UnsupportedError("tensors that are not in the processor's memory")
+    return (_OpenSizes if others else _Compiled)(torch, graph_module, examples, options)
+
+
 def backend(graph_module: Any, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:
     """Compiles a captured graph; Dynamo calls it with each one.
 
@@ -101,7 +196,7 @@ def backend(graph_module: Any, example_inputs: Sequence[Any], **kwargs: Any) -> 
     try:
         if needs_gradient:
             raise UnsupportedError("gradients are wanted: call the model within torch.no_grad()")
-        return _Compiled(torch, graph_module, example_inputs, options)
+        return _compiled(torch, graph_module, example_inputs, options)
     except UnsupportedError as error:
         warnings.warn(f"a graph runs in torch, not in Collage: {error.message}", stacklevel=2)
         forward: Callable[..., Any] = graph_module.forward

@@ -267,7 +267,6 @@ std::vector<Setting> CostSettings() {
        .flag = "--budget",
        .group = "Costs",
        .commands = kCompileAndTune,
-       .needs = kSearch,
        .type = Duration(&Options::budget_seconds),
        .doc = "Time for the compilation, all models together: 90s, 10m, 1h. Three quarters are for measuring "
               "candidates, the rest is for timing whole models. 0 measures no candidates and uses known costs.",

@@ -42,7 +42,7 @@ bool TargetsLeaveOutNative(const std::vector<std::string>& targets) {
   return LeavesOutNative(names);
 }
 
-/// Whether an option that names toolchains, or bounds the time, is followed by programs for any size.
+/// Whether an option that names toolchains is followed by programs for any size.
 bool IsFollowedAtAnySize(const CompileOptions& options, const Setting& setting,
                          const std::vector<std::string>& at_any_size) {
   const auto competes = [&](const std::string& name) {
@@ -57,7 +57,7 @@ bool IsFollowedAtAnySize(const CompileOptions& options, const Setting& setting,
       return competes(ToolchainConfiguration::Of(Target::Parse(text), ToolchainRegistry::Global()).ToString());
     });
   }
-  return setting.name == "budget" && !at_any_size.empty();
+  return false;
 }
 
 /// Whether an option asks for something that only a search, or another toolchain than the native one, could give.

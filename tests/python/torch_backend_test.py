@@ -89,6 +89,46 @@ class Models(unittest.TestCase):
         self.assertEqual(len(warned), 1)
         self.assertIn("there is no row for sort", warned[0])
 
+    def test_sizes_that_change_stay_open(self):
+        torch = self.torch
+
+        class Rows(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
+
+            def forward(self, x):
+                rows, columns, _ = x.shape
+                return self.inner(x).reshape(rows * columns, -1), 2 * columns, None
+
+        model = Rows().eval()
+        fast = torch.compile(model, backend="collage", dynamic=True, options={"threads": 1, "toolchains": "native"})
+        with torch.no_grad(), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for sizes in ((3, 5), (7, 9), (2, 64)):
+                x = torch.randn(*sizes, 16)
+                (ours, our_number, ours_none), (wanted, number, _) = fast(x), model(x)
+                np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=1e-5)
+                self.assertEqual((our_number, ours_none), (number, None))
+            model.inner[0].weight.mul_(2)
+            np.testing.assert_allclose(fast(x)[0], model(x)[0], rtol=1e-5, atol=1e-5)
+        self.assertEqual([one for one in caught if "not in Collage" in str(one.message)], [])
+
+    def test_a_size_that_is_found_to_change_is_compiled_once(self):
+        torch = self.torch
+        model = Attention(torch, 32, 4).eval()
+        fast = torch.compile(model, backend="collage", options={"threads": 1, "toolchains": "native"})
+        counter = torch._dynamo.testing.CompileCounter()
+        counted = torch.compile(model, backend=counter)
+        with torch.no_grad(), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for length in (6, 9, 14, 21):
+                x = torch.randn(1, length, 32)
+                np.testing.assert_allclose(fast(x), model(x), rtol=1e-5, atol=1e-5)
+                counted(x)
+        self.assertEqual(counter.frame_count, 2)  # the first size, and all others
+        self.assertEqual([one for one in caught if "not in Collage" in str(one.message)], [])
+
     def test_tensors_are_read_where_they_lie(self):
         executable = collage.compile(collage.parse("def @main(%x: Tensor[(64), float32]) { negative(%x) }"), threads=1,
                                      partition_for="native")  # fmt: skip

@@ -103,7 +103,8 @@ class Provider(unittest.TestCase):
 
     def test_open_sizes_may_be_others_in_every_run(self):
         content = perceptron("rows")
-        made = session(content)
+        made = session(content, configure=record)
+        self.assertEqual(nodes_by_provider(made), {"CollageExecutionProvider": 4})
         for rows in (1, 7, 3, 64):
             self.check(made, content, x(rows))
 
