@@ -150,6 +150,31 @@ class Provider(unittest.TestCase):
         session(perceptron(), cache="kept", budget="6s")
         self.assertEqual(len(os.listdir(folder)), 2)
 
+    def test_a_damaged_executable_is_made_again(self):
+        session(perceptron(), cache="damaged")
+        (kept,) = os.scandir(in_folder("damaged"))
+        with open(kept.path, "r+b") as file:
+            file.truncate(1000)
+        self.check(session(perceptron(), cache="damaged"), perceptron(), x())
+
+    def test_strings_stay_with_onnx_runtime(self):
+        nodes = [
+            helper.make_node("Gather", ["words", "order"], ["same"]),
+            helper.make_node("MatMul", ["x", "w0"], ["h0"]),
+            helper.make_node("Relu", ["h0"], ["h1"]),
+            helper.make_node("Softmax", ["h1"], ["y"]),
+        ]
+        text = TensorProto.STRING
+        weights = [weight("w0", 16, 16), helper.make_tensor("order", TensorProto.INT64, [2], [1, 0])]
+        inputs = [value("words", [2], text), value("x", [2, 16])]
+        content = model(nodes, inputs, [value("same", [2], text), value("y", [2, 16])], weights)
+        made = session(content, configure=record)
+        self.assertEqual(nodes_by_provider(made), {"CollageExecutionProvider": 3, "CPUExecutionProvider": 1})
+        feeds = {"words": np.array(["Ab", "cD"], dtype=object), **x(2)}
+        words, scores = made.run(None, feeds)
+        self.assertEqual(list(words), ["cD", "Ab"])
+        np.testing.assert_allclose(scores, expected(content, feeds)[1], rtol=1e-4, atol=1e-5)
+
     def test_sessions_run_from_many_threads(self):
         made = session(perceptron())
         feeds = [x(4) for _ in range(8)]
@@ -192,6 +217,9 @@ class Provider(unittest.TestCase):
     def test_settings_that_do_not_exist_and_contradictions_are_told(self):
         with self.assertRaisesRegex(Exception, "(?s)--budjet.*did you mean '--budget'"):
             session(perceptron(), budjet="1s")
+        with self.assertRaisesRegex(Exception, "cache_folder: error: the folder of executables has no name"):
+            options = onnxruntime_provider.options(cache_folder="")
+            onnxruntime.InferenceSession(perceptron(), options)
         with self.assertRaisesRegex(Exception, "2 contradicts intra_op_num_threads=1"):
             session(perceptron(), threads=2)
 

@@ -3,6 +3,7 @@
 
 #include <sys/wait.h>
 
+#include "collage/runtime/c_api.h"
 #include "support/dynamic_library.h"
 #include "support/file.h"
 #include "support/hash.h"
@@ -37,6 +38,14 @@ std::string DigestOf(const std::string& model, const std::filesystem::path& weig
   return hasher.Hex();
 }
 
+/// Whether an executable is there, whole, and runs on this processor.
+bool CanBeLoaded(const std::filesystem::path& path) {
+  collage_executable* executable = nullptr;
+  if (collage_executable_load(path.c_str(), &executable) != COLLAGE_OK) return false;
+  collage_executable_release(executable);
+  return true;
+}
+
 ErrorCategory CategoryOf(int status) {
   for (const ErrorCategory category : {ErrorCategory::kInput, ErrorCategory::kUnsupported, ErrorCategory::kUnavailable,
                                        ErrorCategory::kCorrupt, ErrorCategory::kResource}) {
@@ -50,9 +59,12 @@ ErrorCategory CategoryOf(int status) {
 std::filesystem::path CompileGroup(const onnx::ModelProto& model, const std::filesystem::path& weights,
                                    const ProviderOptions& options,
                                    const std::function<void(const std::string& line)>& log) {
+  if (options.cache_folder.empty()) {
+    throw Error(ErrorCategory::kInput, "the folder of executables has no name", "cache_folder");
+  }
   const std::string bytes = model.SerializeAsString();
   const std::filesystem::path kept = options.cache_folder / (DigestOf(bytes, weights, options) + ".clg");
-  if (std::filesystem::exists(kept)) return kept;
+  if (CanBeLoaded(kept)) return kept;
   std::error_code ignored;
   std::filesystem::create_directories(options.cache_folder, ignored);  // the command says what is wrong with it
   const std::filesystem::path file = weights.parent_path() / "model.onnx";

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "backends/onnxruntime/provider/context_node.h"
 #include "backends/onnxruntime/provider/groups.h"
 #include "collage/frontend/onnx.h"
+#include "frontend/onnx/tensor_reader.h"
 #include "support/file.h"
 
 namespace collage::onnxruntime {
@@ -18,6 +20,12 @@ namespace {
 
 // A smaller part of a model takes as long to compile as it is to gain nothing.
 constexpr size_t kFewestNodes = 3;
+
+std::vector<std::string> NamesOf(const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& values) {
+  std::vector<std::string> names;
+  for (const auto& value : values) names.push_back(value.name());
+  return names;
+}
 
 /// Calls `body`, whose exception becomes the status that is returned.
 template <typename Body>
@@ -30,7 +38,19 @@ Status* Guarded(const ProviderApi& api, const Body& body) {
   }
 }
 
-/// Which nodes of the model in `file` can be converted; `log` gets the reasons of the others.
+/// The values of a graph whose elements are no numbers of whole bytes: strings, and numbers of few bits.
+std::set<std::string> ValuesOfOtherTypes(const onnx::GraphProto& graph) {
+  std::set<std::string> names;
+  for (const auto* values : {&graph.value_info(), &graph.input(), &graph.output()}) {
+    for (const auto& value : *values) {
+      const auto& type = value.type();
+      if (type.has_tensor_type() && !OnnxDType(type.tensor_type().elem_type())) names.insert(value.name());
+    }
+  }
+  return names;
+}
+
+/// Which nodes of a model, which is written to `file`, can be converted; `log` gets the reasons of the others.
 template <typename Log>
 std::vector<bool> Convertible(const ReadGraph& read, const std::filesystem::path& file, const Log& log) {
   std::vector<bool> taken(read.nodes.size(), true);
@@ -41,6 +61,15 @@ std::vector<bool> Convertible(const ReadGraph& read, const std::filesystem::path
     log(fmt::format("leaves node '{}' ({}): {}", node.name(), node.op_type(), reason));
   };
   for (const auto& [place, reason] : read.unreadable) refuse(static_cast<size_t>(place), reason);
+  const std::set<std::string> others = ValuesOfOtherTypes(read.model.graph());
+  for (size_t place = 0; place < taken.size(); ++place) {
+    const onnx::NodeProto& node = read.model.graph().node(static_cast<int>(place));
+    for (const auto* values : {&node.input(), &node.output()}) {
+      for (const std::string& name : *values) {
+        if (others.contains(name)) refuse(place, fmt::format("'{}' has elements of another type than numbers", name));
+      }
+    }
+  }
   WriteFile(file, read.model.SerializeAsString());
   for (const RefusedOnnxNode& refused : RefusedOnnxNodes(file)) refuse(refused.place, refused.reason);
   return taken;
@@ -94,8 +123,10 @@ void Provider::TakeGroup(const ReadGraph& read, const std::vector<int>& group, c
                          EpGraphSupportInfo* support) {
   Outcome outcome;
   try {
-    outcome.executable = CompileGroup(ModelOfGroup(read.model, group), weights, options_,
-                                      [&](const std::string& line) { Log(kLogInfo, line); });
+    const onnx::ModelProto model = ModelOfGroup(read.model, group);
+    outcome.executable = CompileGroup(model, weights, options_, [&](const std::string& line) { Log(kLogInfo, line); });
+    const CompiledGroup is_usable(api_, LoadExecutable(outcome.executable), NamesOf(model.graph().input()),
+                                  NamesOf(model.graph().output()));
   } catch (const Error& error) {
     if (error.category() == ErrorCategory::kUnsupported || error.category() == ErrorCategory::kInternal) {
       return Log(kLogWarning, fmt::format("leaves {} nodes to ONNX Runtime: {}", group.size(), error.Format()));
