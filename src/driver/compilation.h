@@ -31,7 +31,8 @@ struct CoverSearchState;  // phases/cover_search_state.h
 struct NamedPartitions;   // phases/contender_list.h
 class PackBuilder;        // pack/pack_builder.h
 
-/// Bytes that a run of `module` touches: weights once, every value once.
+/// Bytes that a run of `module` touches: weights once, equal ones together, as executables store them; every value
+/// once.
 int64_t FootprintBytes(const IRModule& module);
 
 class Compilation {
@@ -106,9 +107,11 @@ class Compilation {
   double SearchBudget() const;
   void Checkpoint(CoverSearchState& search, const FoundCovers& found, double search_seconds);
   const NamedCover* BestSoFar(const CoverSearchState& search, const FoundCovers& found) const;
-  std::vector<ContenderModule> ContendersSoFar(const CoverSearchState& search, const NamedCover* best) const;
+  std::vector<ContenderModule> ContendersSoFar(const CoverSearchState& search,
+                                               const std::vector<const NamedCover*>& covers) const;
+  std::vector<const NamedCover*> OwnChoicesOfOthers(const FoundCovers& found) const;
   bool MayReplaceWritten(const CoverSearchState& search, const NamedCover* best) const;
-  void WriteFaster(const std::vector<ContenderModule>& contenders, const Cover& best);
+  void WriteFaster(const CoverSearchState& search, const std::vector<const NamedCover*>& covers);
 
   // compare.cc: the play-off, and its results in the report and the database.
   /// `timed_seconds`: for each stage of timing, about; empty: the usual time.

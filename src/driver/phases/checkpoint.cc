@@ -15,6 +15,8 @@ namespace {
 constexpr double kWorthwhile = 0.99;
 // For timing the two that are compared, about.
 constexpr double kTimedSeconds = 1;
+// Seconds of a budget from which on it is found out what other toolchains would do by themselves.
+constexpr double kBudgetForOthers = 20;
 // The name of the executable that is in its place, beside the one that may replace it.
 constexpr const char* kWritten = "collage-before";
 
@@ -40,13 +42,25 @@ const NamedCover* Compilation::BestSoFar(const CoverSearchState& search, const F
   return best != nullptr ? best : own;
 }
 
-/// `best`, which may be null, and the one that is written.
+/// Some covers, and the one that is written.
 std::vector<ContenderModule> Compilation::ContendersSoFar(const CoverSearchState& search,
-                                                          const NamedCover* best) const {
+                                                          const std::vector<const NamedCover*>& covers) const {
   ContenderList contenders(search.partitioner, search.form.module);
-  if (best != nullptr) contenders.Add(*best);
+  for (const NamedCover* cover : covers) contenders.Add(*cover);
   if (checkpoints_.written) contenders.AddGiven(checkpoints_.written->contender);
   return contenders.contenders();
+}
+
+/// What toolchains other than the native one choose by themselves.
+std::vector<const NamedCover*> Compilation::OwnChoicesOfOthers(const FoundCovers& found) const {
+  std::vector<const NamedCover*> choices;
+  for (const NamedCover& one : found.covers) {
+    const bool is_own = std::ranges::any_of(toolchains(), [&](const Toolchain* toolchain) {
+      return toolchain != selection_->native() && toolchain->name() == one.name;
+    });
+    if (is_own && one.is_baseline) choices.push_back(&one);
+  }
+  return choices;
 }
 
 /// Whether `best` is worth a comparison with what is written, by what is known of their costs.
@@ -61,13 +75,22 @@ bool Compilation::MayReplaceWritten(const CoverSearchState& search, const NamedC
 }
 
 /// Writes the best cover so far, if it is right and faster than what is written, and notes when the next is due.
-/// `search_seconds`: what the search took that found it.
+/// `search_seconds`: what the search took that found it. The first is compared with each toolchain's own choice, on the
+/// clock: costs say little about them yet, and a kernel that one toolchain lacks may make it twice as slow as others.
 void Compilation::Checkpoint(CoverSearchState& search, const FoundCovers& found, double search_seconds) {
   double seconds = 0;
+  const bool is_first = !checkpoints_.written;
   if (const NamedCover* best = BestSoFar(search, found); MayReplaceWritten(search, best)) {
     Phase("checkpoint");
     const Stopwatch stopwatch(seconds);
-    WriteFaster(ContendersSoFar(search, best), best->cover);
+    WriteFaster(search, {best});
+    Phase("search");
+  }
+  const std::vector<const NamedCover*> others = OwnChoicesOfOthers(found);
+  if (is_first && checkpoints_.written && !others.empty() && options_.budget_seconds >= kBudgetForOthers &&
+      !IsStopped()) {
+    Phase("checkpoint");
+    WriteFaster(search, others);
     Phase("search");
   }
   checkpoints_.Made(seconds, search_seconds);
@@ -78,8 +101,9 @@ void Compilation::Checkpoint(CoverSearchState& search, const FoundCovers& found,
                              certificate ? std::optional(certificate->gap()) : std::nullopt);
 }
 
-/// `contenders`: one with the cover `best`, and the one that is written, if any.
-void Compilation::WriteFaster(const std::vector<ContenderModule>& contenders, const Cover& best) {
+/// Writes the fastest of some covers, unless what is written is faster.
+void Compilation::WriteFaster(const CoverSearchState& search, const std::vector<const NamedCover*>& covers) {
+  const std::vector<ContenderModule> contenders = ContendersSoFar(search, covers);
   PlayOffResult result;
   try {
     result = Compare(contenders, kTimedSeconds);
@@ -90,7 +114,9 @@ void Compilation::WriteFaster(const std::vector<ContenderModule>& contenders, co
     return;  // the executable that is written stays
   }
   const Contender& winner = result.contenders[static_cast<size_t>(result.winner)];
-  if (result.winner > 0) {
+  const auto module = std::ranges::find(contenders, winner.name, &ContenderModule::name);
+  const auto cover = std::ranges::find(covers, winner.name, &NamedCover::name);
+  if (cover == covers.end()) {
     checkpoints_.written->seconds = winner.p50;
     return;
   }
@@ -98,8 +124,8 @@ void Compilation::WriteFaster(const std::vector<ContenderModule>& contenders, co
       options_.output, [&](const std::filesystem::path& file) { return result.executable->SerialiseTo(file); },
       nullptr);
   ++report_.num_checkpoints;
-  checkpoints_.written = WrittenCover{contenders.front(), best, winner.p50};
-  if (!contenders.front().is_single) checkpoints_.written->contender.name = kWritten;
+  checkpoints_.written = WrittenCover{*module, (*cover)->cover, winner.p50};
+  if (!module->is_single) checkpoints_.written->contender.name = kWritten;
 }
 
 }  // namespace collage

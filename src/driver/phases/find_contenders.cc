@@ -75,8 +75,9 @@ std::vector<ContenderModule> Compilation::SearchForm(const ModelForm& form, std:
   if (builds_covers_ && options_.partition_for.empty() && IsStopped()) {
     report_.is_stopped = true;
     ReportSearch(search, found);
-    std::vector<ContenderModule> so_far =
-        is_first ? ContendersSoFar(search, BestSoFar(search, found)) : std::vector<ContenderModule>();
+    std::vector<const NamedCover*> best;
+    if (const NamedCover* one = BestSoFar(search, found)) best.push_back(one);
+    std::vector<ContenderModule> so_far = is_first ? ContendersSoFar(search, best) : std::vector<ContenderModule>();
     if (Explains()) Keep(std::move(searched), portfolio, std::move(found));
     return so_far;
   }

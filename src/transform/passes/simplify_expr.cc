@@ -1,9 +1,13 @@
-// simplify_expr.cc: operators that do nothing vanish; a zero padding in front of a convolution becomes its own.
+// simplify_expr.cc: operators that do nothing vanish; a zero padding in front of a convolution becomes its own; taps of
+// kernels that meet nothing but padding vanish.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "collage/ir/infer_type.h"
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
+#include "ir/ops/relations.h"
 #include "transform/passes.h"
 
 namespace collage {
@@ -22,6 +26,13 @@ bool IsFilledWith(const Expr& expr, double value) {
     if (constant->value().At(i) != value) return false;
   }
   return constant->value().num_elements() > 0;
+}
+
+bool AreAllFinite(const Tensor& tensor) {
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    if (!std::isfinite(tensor.At(i))) return false;
+  }
+  return true;
 }
 
 Expr DropIdentity(const Expr& expr, const CallNode& call) {
@@ -80,6 +91,81 @@ Expr MergePadding(const Expr& expr, const CallNode& conv) {
   return merged;
 }
 
+/// A convolution along one axis.
+struct ConvAxis {
+  int64_t size, taps, stride, dilation, before, after;
+
+  int64_t num_results() const { return (size + before + after - dilation * (taps - 1) - 1) / stride + 1; }
+  /// Whether a tap meets an element, and not only padding.
+  bool MeetsData(int64_t tap) const {
+    const int64_t first = tap * dilation - before, last = first + (num_results() - 1) * stride;
+    if (last < 0 || first >= size) return false;
+    const int64_t step = first < 0 ? (-first + stride - 1) / stride : 0;  // up to the first position that is not before
+    return first + step * stride < size;
+  }
+};
+
+/// Taps from `begin` on, and the convolution with `taps` of them that has the same results.
+struct KeptTaps {
+  int64_t begin;
+  ConvAxis axis;
+};
+
+/// The taps between the first and the last that meet data; nothing if that is all of them, or none.
+std::optional<KeptTaps> TapsThatMeetData(const ConvAxis& axis) {
+  int64_t begin = 0, end = axis.taps;
+  while (begin < end && !axis.MeetsData(begin)) ++begin;
+  while (end > begin && !axis.MeetsData(end - 1)) --end;
+  if (begin == end || end - begin == axis.taps) return std::nullopt;
+  ConvAxis kept = axis;
+  kept.taps = end - begin;
+  kept.before = axis.before - begin * axis.dilation;
+  kept.after = std::max<int64_t>(
+      0, (axis.num_results() - 1) * axis.stride + axis.dilation * (kept.taps - 1) + 1 - axis.size - kept.before);
+  if (kept.taps == 1) kept.dilation = 1;
+  if (kept.before < 0 || kept.num_results() != axis.num_results()) return std::nullopt;
+  return KeptTaps{begin, kept};
+}
+
+/// conv(x) by a kernel some of whose outer taps meet nothing but zeros, as those of widely dilated ones on small images
+/// do → conv(x) by the others. Of constant weights, which are finite: zero times infinity would count.
+Expr DropTaps(const Expr& expr, const CallNode& conv) {
+  if (!conv.op()->name.starts_with("nn.conv") || conv.op()->name.ends_with("_transpose")) return expr;
+  const ConstantNode* weights = As<ConstantNode>(conv.args()[1]);
+  const TensorTypeNode* data = AsTensorType(InferType(conv.args()[0]));
+  if (weights == nullptr || !data->is_static() || !conv.attrs().String("data_layout").starts_with("NC") ||
+      !conv.attrs().String("kernel_layout").starts_with("OI"))
+    return expr;
+  const int rank = data->rank() - 2;
+  auto [before, after] = SpatialPadding(conv.attrs(), rank);
+  std::vector<int64_t> dilation = PerDimension(conv.attrs().Ints("dilation"), rank);
+  const std::vector<int64_t> strides = PerDimension(conv.attrs().Ints("strides"), rank);
+  Shape begin(static_cast<size_t>(rank) + 2, 0), end = weights->value().shape();
+  bool changes = false;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    const std::optional<KeptTaps> kept =
+        TapsThatMeetData({data->static_shape()[i + 2], end[i + 2], strides[i], dilation[i], before[i], after[i]});
+    if (!kept) continue;
+    changes = true;
+    begin[i + 2] = kept->begin;
+    end[i + 2] = kept->begin + kept->axis.taps;
+    before[i] = kept->axis.before;
+    after[i] = kept->axis.after;
+    dilation[i] = kept->axis.dilation;
+  }
+  if (!changes || !AreAllFinite(weights->value())) return expr;
+  Attrs attrs = conv.attrs();
+  before.insert(before.end(), after.begin(), after.end());
+  attrs.Set("padding", before);
+  attrs.Set("dilation", dilation);
+  attrs.Set("kernel_size", std::vector<int64_t>(end.begin() + 2, end.end()));
+  const Expr slice = MakeCall("strided_slice", {conv.args()[1]}, {{"begin", begin}, {"end", end}});
+  const Expr smaller = MakeCall(conv.callee(), {conv.args()[0], slice}, std::move(attrs));
+  slice->share_span(*expr);
+  smaller->share_span(*expr);
+  return smaller;
+}
+
 }  // namespace
 
 Function SimplifyExpr(const Function& function) {
@@ -87,7 +173,9 @@ Function SimplifyExpr(const Function& function) {
     const CallNode* call = As<CallNode>(expr);
     if (call == nullptr || call->op() == nullptr || call->args().empty()) return expr;
     const Expr simpler = DropIdentity(expr, *call);
-    return simpler != expr ? simpler : MergePadding(expr, *call);
+    if (simpler != expr) return simpler;
+    const Expr merged = MergePadding(expr, *call);
+    return merged != expr ? merged : DropTaps(expr, *call);
   });
   return AsShared<FunctionNode>(result);
 }

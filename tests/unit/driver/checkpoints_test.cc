@@ -17,7 +17,7 @@ namespace {
 /// Does something when an executable is written, and before each measurement.
 class Watcher : public CompileProgress {
  public:
-  void Phase(const std::string&) override {}
+  void Phase(const std::string& name) override { num_first += name == "checkpoint" && num_measured == 0 ? 1 : 0; }
   void Measuring(int64_t measured, int64_t, const std::string&) override { num_measured = measured; }
   void Written(double seconds, std::optional<double> gap) override {
     EXPECT_GT(seconds, 0);
@@ -31,6 +31,7 @@ class Watcher : public CompileProgress {
   std::filesystem::path output;
   int64_t num_measured = 0;
   int num_written = 0;
+  int num_first = 0;  ///< comparisons before anything is measured
   bool is_timing = false;
 };
 
@@ -89,6 +90,25 @@ TEST_F(CheckpointsTest, ThereIsAnExecutableBeforeAnythingIsMeasured) {
   const CompileReport again = Compile();
   EXPECT_EQ(again.num_measured, 0);
   EXPECT_EQ(again.winner, report.winner);
+}
+
+TEST_F(CheckpointsTest, TheFirstIsComparedWithTheChoicesOfOtherToolchains) {
+  options_.first_checkpoint_seconds = 0;
+  Compile();
+  EXPECT_EQ(watcher_.num_first, 1);
+  watcher_.num_first = 0;
+  watcher_.num_measured = 0;
+  options_.toolchains = {"native", "dnnl"};
+  options_.database = (folder_ / "other.db").string();
+  Compile();
+  EXPECT_EQ(watcher_.num_first, 2);
+  // A small budget is not spent on it.
+  watcher_.num_first = 0;
+  watcher_.num_measured = 0;
+  options_.database = (folder_ / "third.db").string();
+  options_.budget_seconds = 10;
+  Compile();
+  EXPECT_EQ(watcher_.num_first, 1);
 }
 
 TEST_F(CheckpointsTest, ProgressHasBoundsBelowItsCosts) {
