@@ -17,6 +17,8 @@ class SplitMix {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
+  /// Leaves out the next `count` numbers.
+  void Skip(uint64_t count) { state_ += count * 0x9e3779b97f4a7c15u; }
   /// Uniform in [0, 1).
   double Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
 

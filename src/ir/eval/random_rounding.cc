@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "ir/ops/relations.h"
 #include "runtime/split_mix.h"
 
 namespace collage {
@@ -43,17 +44,22 @@ class Noise {
   /// Elements of `tensor` times 1 + `share` · [-1, 1).
   void Disturb(const Tensor& tensor, double share) {
     const int64_t count = tensor.num_elements();
-    if (tensor.dtype() == kFloat32) {
-      float* data = tensor.data<float>();
-      for (int64_t i = 0; i < count; ++i) data[i] = static_cast<float>(Disturbed(data[i], share));
-      return;
-    }
-    for (int64_t i = 0; i < count; ++i) tensor.Set(i, Disturbed(tensor.At(i), share));
+    InParallel(count, [&](int64_t begin, int64_t end) {
+      SplitMix own = generator_;
+      own.Skip(static_cast<uint64_t>(begin));
+      if (tensor.dtype() == kFloat32) {
+        float* data = tensor.data<float>();
+        for (int64_t i = begin; i < end; ++i) data[i] = static_cast<float>(Disturbed(data[i], share, own));
+      } else {
+        for (int64_t i = begin; i < end; ++i) tensor.Set(i, Disturbed(tensor.At(i), share, own));
+      }
+    });
+    generator_.Skip(static_cast<uint64_t>(count));
   }
 
  private:
-  double Disturbed(double value, double share) {
-    const double noise = 2 * generator_.Uniform() - 1;
+  static double Disturbed(double value, double share, SplitMix& generator) {
+    const double noise = 2 * generator.Uniform() - 1;
     return std::isfinite(value) && value != std::trunc(value) ? value * (1 + share * noise) : value;
   }
 

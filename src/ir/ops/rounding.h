@@ -25,6 +25,13 @@ class Rounder {
 
   bool is_random() const { return is_random_; }
 
+  /// As this will be when it has rounded `count` more numbers.
+  Rounder After(int64_t count) const {
+    Rounder rounder = *this;
+    rounder.generator_.Skip(static_cast<uint64_t>(count));
+    return rounder;
+  }
+
   double operator()(double value) {
     if (!is_random_) return std::nearbyint(value);
     const double below = std::floor(value);

@@ -1,6 +1,7 @@
 // quantise.cc: operators between floats and the integers that stand for them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "ir/eval/evaluate.h"
@@ -13,10 +14,32 @@
 namespace collage {
 namespace {
 
-std::vector<double> Elements(const Tensor& tensor) {
-  std::vector<double> elements;
-  for (int64_t i = 0; i < tensor.num_elements(); ++i) elements.push_back(tensor.At(i));
-  return elements;
+/// A parameter that is one for all channels, or has one value for each.
+class ChannelValues {
+ public:
+  explicit ChannelValues(const Tensor& tensor) {
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) values_.push_back(tensor.At(i));
+  }
+  bool is_one() const { return values_.size() == 1; }
+  double Of(int64_t channel) const { return is_one() ? values_[0] : values_[static_cast<size_t>(channel)]; }
+
+ private:
+  std::vector<double> values_;
+};
+
+/// Calls `body(begin, end, channel)` for all elements of `data`, those that follow each other in a channel at once, on
+/// the pool. With `are_alike` channels do not matter.
+template <typename Body>
+void InRunsOfChannels(const Tensor& data, bool are_alike, int64_t axis, const Body& body) {
+  const Channels channels(data.shape(), axis);
+  InParallel(data.num_elements(), [&](int64_t begin, int64_t end) {
+    if (are_alike) return body(begin, end, 0);
+    while (begin < end) {
+      const int64_t next = std::min(end, channels.EndOfRun(begin));
+      body(begin, next, channels.Of(begin));
+      begin = next;
+    }
+  });
 }
 
 }  // namespace
@@ -74,14 +97,15 @@ Channels::Channels(const Shape& shape, int64_t axis) {
 }
 
 void Dequantise(const Tensor& data, const Tensor& scale, const Tensor& zero_point, int64_t axis, const Tensor& output) {
-  const Channels channels(data.shape(), axis);
-  const std::vector<double> scales = Elements(scale), zeros = Elements(zero_point);
+  const ChannelValues scales(scale), zeros(zero_point);
   DispatchType(data.dtype(), [&]<typename From>() {
     DispatchType(output.dtype(), [&]<typename To>() {
-      for (int64_t i = 0; i < data.num_elements(); ++i) {
-        const double shifted = ToDouble(data.data<From>()[i]) - zeros[channels.Of(zero_point, i)];
-        output.data<To>()[i] = FromDouble<To>(shifted * scales[channels.Of(scale, i)]);
-      }
+      const From* from = data.data<From>();
+      To* to = output.data<To>();
+      InRunsOfChannels(data, scales.is_one() && zeros.is_one(), axis, [&](int64_t begin, int64_t end, int64_t channel) {
+        const double step = scales.Of(channel), zero = zeros.Of(channel);
+        for (int64_t i = begin; i < end; ++i) to[i] = FromDouble<To>((ToDouble(from[i]) - zero) * step);
+      });
     });
   });
 }
@@ -94,20 +118,25 @@ Tensor Dequantised(const Tensor& data, const Tensor& scale, const Tensor& zero_p
 
 void Quantise(const Tensor& data, const Tensor& scale, const Tensor& zero_point, int64_t axis, Rounder& round,
               const Tensor& output) {
-  const Channels channels(data.shape(), axis);
-  const std::vector<double> scales = Elements(scale), zeros = Elements(zero_point);
+  const ChannelValues scales(scale), zeros(zero_point);
   const bool is_double = data.dtype() == kFloat64;
   DispatchType(data.dtype(), [&]<typename From>() {
     DispatchType(output.dtype(), [&]<typename To>() {
-      for (int64_t i = 0; i < data.num_elements(); ++i) {
-        const double x = ToDouble(data.data<From>()[i]);
-        const double step = scales[channels.Of(scale, i)];
-        const double quotient =
-            is_double ? x / step : static_cast<double>(static_cast<float>(x) / static_cast<float>(step));
-        output.data<To>()[i] = FromDouble<To>(round(quotient) + zeros[channels.Of(zero_point, i)]);
-      }
+      const From* from = data.data<From>();
+      To* to = output.data<To>();
+      InRunsOfChannels(data, scales.is_one() && zeros.is_one(), axis, [&](int64_t begin, int64_t end, int64_t channel) {
+        Rounder rounds = round.After(begin);
+        const double step = scales.Of(channel), zero = zeros.Of(channel);
+        for (int64_t i = begin; i < end; ++i) {
+          const double x = ToDouble(from[i]);
+          const double quotient =
+              is_double ? x / step : static_cast<double>(static_cast<float>(x) / static_cast<float>(step));
+          to[i] = FromDouble<To>(rounds(quotient) + zero);
+        }
+      });
     });
   });
+  round = round.After(data.num_elements());
 }
 
 namespace {

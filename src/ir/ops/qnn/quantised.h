@@ -23,9 +23,10 @@ const TensorTypeNode& IntegersArg(const OpCall& call, size_t index);
 class Channels {
  public:
   Channels(const Shape& shape, int64_t axis);
-  int64_t Of(const Tensor& parameter, int64_t element) const {
-    return parameter.num_elements() == 1 ? 0 : element / inner_ % length_;
-  }
+  int64_t Of(const Tensor& parameter, int64_t element) const { return parameter.num_elements() == 1 ? 0 : Of(element); }
+  int64_t Of(int64_t element) const { return element / inner_ % length_; }
+  /// Behind the elements from `element` on that belong to the same.
+  int64_t EndOfRun(int64_t element) const { return (element / inner_ + 1) * inner_; }
 
  private:
   int64_t length_ = 1;
