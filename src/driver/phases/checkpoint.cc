@@ -51,7 +51,7 @@ std::vector<ContenderModule> Compilation::ContendersSoFar(const CoverSearchState
   return contenders.contenders();
 }
 
-/// What toolchains other than the native one choose by themselves.
+/// The choices that toolchains other than the native one make by themselves.
 std::vector<const NamedCover*> Compilation::OwnChoicesOfOthers(const FoundCovers& found) const {
   std::vector<const NamedCover*> choices;
   for (const NamedCover& one : found.covers) {

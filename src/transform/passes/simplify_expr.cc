@@ -128,7 +128,7 @@ std::optional<KeptTaps> TapsThatMeetData(const ConvAxis& axis) {
 }
 
 /// conv(x) by a kernel some of whose outer taps meet nothing but zeros, as those of widely dilated ones on small images
-/// do → conv(x) by the others. Of constant weights, which are finite: zero times infinity would count.
+/// do → conv(x) by the others. Weights are finite constants: zero times infinity would count.
 Expr DropTaps(const Expr& expr, const CallNode& conv) {
   if (!conv.op()->name.starts_with("nn.conv") || conv.op()->name.ends_with("_transpose")) return expr;
   const ConstantNode* weights = As<ConstantNode>(conv.args()[1]);
