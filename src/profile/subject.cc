@@ -68,33 +68,6 @@ class PlanSubject : public RunSubject {
   ExecutionInstance instance_;
 };
 
-/// The shape of parameter `index` of a program. Throws kInput where a size of it is not given.
-Shape ShapeOf(const vm::Executable& program, size_t index, const Var& param, const RunInputs& inputs,
-              const std::string& file) {
-  const TensorTypeNode& type = *AsTensorType(param->type_annotation());
-  const auto given = inputs.shapes.find(param->name());
-  if (given != inputs.shapes.end() && std::ranges::none_of(given->second, [](int64_t size) { return size < 0; })) {
-    return given->second;
-  }
-  const NamedDimensions dimensions = program.Dimensions("main");
-  Shape shape;
-  for (const Dim& dim : type.shape()) {
-    if (!dim.is_any()) {
-      shape.push_back(dim.size());
-      continue;
-    }
-    const std::string name = dimensions.NameOf(index, shape.size());
-    const auto size = inputs.sizes.find(name);
-    if (size == inputs.sizes.end()) {
-      throw Error(ErrorCategory::kInput,
-                  fmt::format("input '{}' is of dynamic shape, {}", param->name(), ToString(param->type_annotation())),
-                  file, fmt::format("say at which size to run: --dim {}=<size>", name));
-    }
-    shape.push_back(size->second);
-  }
-  return shape;
-}
-
 std::vector<Value> InputsOf(const vm::Executable& program, const RunInputs& inputs, const std::string& file) {
   const std::vector<Var> params = program.Parameters("main");
   std::vector<std::string> names;
@@ -111,7 +84,7 @@ std::vector<Value> InputsOf(const vm::Executable& program, const RunInputs& inpu
       values.emplace_back(given->second);
       continue;
     }
-    const Tensor tensor = Tensor::Empty(ShapeOf(program, i, params[i], inputs, file),
+    const Tensor tensor = Tensor::Empty(ShapeOfInput(program, "main", i, inputs, file),
                                         AsTensorType(params[i]->type_annotation())->dtype());
     FillRandom(tensor, i + 1);
     values.emplace_back(tensor);
@@ -224,6 +197,32 @@ class ProgramSubject : public RunSubject {
 };
 
 }  // namespace
+
+Shape ShapeOfInput(const vm::Executable& program, const std::string& function, size_t index, const RunInputs& inputs,
+                   const std::string& file) {
+  const Var param = program.Parameters(function).at(index);
+  const auto given = inputs.shapes.find(param->name());
+  if (given != inputs.shapes.end() && std::ranges::none_of(given->second, [](int64_t size) { return size < 0; })) {
+    return given->second;
+  }
+  const NamedDimensions dimensions = program.Dimensions(function);
+  Shape shape;
+  for (const Dim& dim : AsTensorType(param->type_annotation())->shape()) {
+    if (!dim.is_any()) {
+      shape.push_back(dim.size());
+      continue;
+    }
+    const std::string name = dimensions.NameOf(index, shape.size());
+    const auto size = inputs.sizes.find(name);
+    if (size == inputs.sizes.end()) {
+      throw Error(ErrorCategory::kInput,
+                  fmt::format("input '{}' is of dynamic shape, {}", param->name(), ToString(param->type_annotation())),
+                  file, fmt::format("say at which size to run: --dim {}=<size>", name));
+    }
+    shape.push_back(size->second);
+  }
+  return shape;
+}
 
 std::unique_ptr<RunSubject> MakeSubject(const Executable& executable, const RunInputs& inputs) {
   return std::make_unique<PlanSubject>(executable, inputs);

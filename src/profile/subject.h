@@ -37,6 +37,11 @@ class RunSubject {
   virtual std::optional<Work> WorkOf(const RunStep& step, std::span<const Tensor> inputs) const = 0;
 };
 
+/// The shape that `inputs` give tensor parameter `index` of a function of a program, for random values; errors name
+/// `file`. Throws kInput where a size of it is not given.
+Shape ShapeOfInput(const vm::Executable& program, const std::string& function, size_t index, const RunInputs& inputs,
+                   const std::string& file);
+
 /// Loads the kernels of a plan. Throws kInput for inputs that do not fit.
 std::unique_ptr<RunSubject> MakeSubject(const Executable& executable, const RunInputs& inputs);
 /// Makes inputs for @main of a program; errors name `file`. Throws kInput where a size is not given.

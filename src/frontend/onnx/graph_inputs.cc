@@ -211,10 +211,14 @@ void OnnxGraph::CheckGivenNames(const std::set<std::string>& names) const {
   for (const auto& [name, text] : options_.constant_texts) asked.insert(name);
   for (const std::string& name : asked) {
     if (names.contains(name)) continue;
-    std::string known;
-    for (const std::string& candidate : names) known += (known.empty() ? "'" : ", '") + candidate + "'";
-    throw Error(ErrorCategory::kInput, fmt::format("the model has no input '{}'", name), path_.string(),
-                "its inputs are " + known);
+    std::string hint;
+    for (const std::string& candidate : names) hint += (hint.empty() ? "its inputs are '" : ", '") + candidate + "'";
+    const bool is_dimension = std::ranges::any_of(model_.graph().input(), [&](const auto& input) {
+      return std::ranges::any_of(input.type().tensor_type().shape().dim(),
+                                 [&](const auto& dim) { return !KnownDim(dim) && NameOf(dim) == name; });
+    });
+    if (is_dimension) hint = fmt::format("it is a dimension, whose size is given by --dim {}=<size>", name);
+    throw Error(ErrorCategory::kInput, fmt::format("the model has no input '{}'", name), path_.string(), hint);
   }
 }
 

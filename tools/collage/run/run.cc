@@ -7,6 +7,8 @@
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
 #include "command.h"
+#include "compile_options.h"
+#include "run_inputs.h"
 #include "run_program.h"
 #include "run_values.h"
 #include "runtime/npy.h"
@@ -24,6 +26,7 @@ struct Arguments {
   std::string outputs;
   ComparisonArguments comparison;
   bool random = false;
+  SettingTexts sizes;
   bool json = false;
   std::string function = "main";
   bool interpret = false;
@@ -75,6 +78,7 @@ void RunProgramFile(const Arguments& arguments) {
   program.outputs = arguments.outputs;
   program.comparison = arguments.comparison;
   program.random = arguments.random;
+  program.sizes = SizesFrom(arguments.sizes);
   program.interpret = arguments.interpret;
   program.disassemble = arguments.disassemble;
   program.json = arguments.json;
@@ -90,6 +94,11 @@ void Run(const Arguments& arguments) {
   if (arguments.function != "main" || arguments.interpret || arguments.disassemble) {
     throw Error(ErrorCategory::kInput, "--function, --interpret and --disassemble are for programs",
                 arguments.executable, "`collage info` shows what an executable does");
+  }
+  const RunInputs sizes = SizesFrom(arguments.sizes);
+  if (!sizes.shapes.empty() || !sizes.sizes.empty()) {
+    throw Error(ErrorCategory::kInput, "all sizes of its inputs are known: --shape and --dim give those of others",
+                arguments.executable, "leave them out");
   }
   const Executable executable = Executable::Load(arguments.executable);
   ExecutionInstance instance(executable);
@@ -124,6 +133,8 @@ void AddRunCommand(CLI::App& app) {
       "One input, NAME=FILE.npy or NAME=FILE.pb; for Relay text also NAME=NUMBER or NAME=EXPRESSION; may be "
       "repeated");
   command->add_flag("--random", arguments->random, "Use random values for inputs that are not given");
+  AddSetting(*command, "shapes", arguments->sizes, "With --random.");
+  AddSetting(*command, "dims", arguments->sizes, "With --random: one size each.");
   command->add_option("--outputs", arguments->outputs, "File to write outputs to (.npz; .npy for a single output)");
   command->add_option("--compare", arguments->comparison.expected,
                       "Compare with expected outputs (.npz); exit code 1 if they differ");
@@ -140,6 +151,7 @@ void AddRunCommand(CLI::App& app) {
   command->footer(
       "Examples:\n"
       "  collage run model.clg --random\n"
+      "  collage run any_length.clg --random --dim sequence=16\n"
       "  collage run model.clg --inputs in.npz --outputs out.npz\n"
       "  collage run model.clg --inputs in.npz --compare out.npz     exit code 1 if results differ");
   command->callback([arguments] { Run(*arguments); });

@@ -20,6 +20,7 @@
 #include "collage/vm/vm.h"
 #include "command.h"
 #include "ir/eval/interpreter.h"
+#include "profile/subject.h"
 #include "runtime/npy.h"
 #include "runtime/random_inputs.h"
 #include "support/argument_text.h"
@@ -111,10 +112,13 @@ class Program {
 /// it.
 using AddExpression = std::function<std::string(const std::string& name, const std::string& text, const Type& type)>;
 
-/// The value of each parameter, in order; strings get numbers of `numbers`.
+/// The shape of random values for a parameter, by its place.
+using ShapeOfParam = std::function<Shape(size_t place)>;
+
+/// The value of each parameter, in order; strings get numbers of `numbers`. `shape_of` may be empty.
 std::vector<Given> GatherInputs(const std::vector<Var>& params, const std::vector<std::string>& outputs,
                                 const ProgramArguments& arguments, const AddExpression& add_expression,
-                                const StringTensors& strings, StringNumbers& numbers) {
+                                const StringTensors& strings, StringNumbers& numbers, const ShapeOfParam& shape_of) {
   RunNames names{{}, outputs};
   for (const Var& param : params) names.inputs.push_back(param->name());
   std::map<std::string, Given> given;
@@ -144,15 +148,15 @@ std::vector<Given> GatherInputs(const std::vector<Var>& params, const std::vecto
     Tensor& tensor = value.array.tensor;
     CheckIsText(param->name(), value.array, strings.IsParam(place));
     const TensorTypeNode* type = AsTensorType(TypeOf(param));
-    if (!tensor.defined() && value.function.empty() && arguments.random && type != nullptr && type->is_static()) {
-      tensor = Tensor::Empty(type->static_shape(), type->dtype());
+    const bool has_shape = type != nullptr && (type->is_static() || shape_of);
+    if (!tensor.defined() && value.function.empty() && arguments.random && has_shape) {
+      tensor = Tensor::Empty(type->is_static() ? type->static_shape() : shape_of(place), type->dtype());
       FillRandom(tensor, seed++);
     }
     if (!tensor.defined() && value.function.empty()) {
       throw Error(ErrorCategory::kInput,
                   fmt::format("no value for input '{}' of type {}", param->name(), ToString(TypeOf(param))), "",
-                  fmt::format("give --input '{}=VALUE', --inputs FILE.npz or, for tensors of known shape, --random",
-                              param->name()));
+                  fmt::format("give --input '{}=VALUE', --inputs FILE.npz or, for tensors, --random", param->name()));
     }
     inputs.push_back(std::move(value));
   }
@@ -227,7 +231,7 @@ bool RunProgram(const ProgramArguments& arguments) {
   const StringTensors strings(program.function()->attrs());
   StringNumbers numbers(&strings.known());
   const std::vector<Given> inputs =
-      GatherInputs(program.function()->params(), names, arguments, add_input, strings, numbers);
+      GatherInputs(program.function()->params(), names, arguments, add_input, strings, numbers, {});
   std::optional<vm::Machine> machine;
   if (!arguments.interpret) machine.emplace(vm::Compile(program.module()));
   const auto call = [&](const std::string& function, std::vector<Value> args) {
@@ -262,7 +266,10 @@ bool RunBytecode(const ProgramArguments& arguments) {
   const std::vector<std::string> names = executable.ResultNames(arguments.function);
   const StringTensors strings = executable.Strings(arguments.function);
   StringNumbers numbers(&strings.known());
-  for (const Given& input : GatherInputs(params, names, arguments, refuse, strings, numbers)) {
+  const auto shape_of = [&](size_t place) {
+    return ShapeOfInput(executable, arguments.function, place, arguments.sizes, arguments.file);
+  };
+  for (const Given& input : GatherInputs(params, names, arguments, refuse, strings, numbers, shape_of)) {
     args.emplace_back(input.array.tensor);
   }
   vm::Machine machine(executable);

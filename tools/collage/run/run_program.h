@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "collage/profile.h"
 #include "run_values.h"
 
 namespace collage::cli {
@@ -16,6 +17,7 @@ struct ProgramArguments {
   std::string outputs;              ///< an .npz to write
   ComparisonArguments comparison;
   bool random = false;
+  RunInputs sizes;  ///< shapes and sizes of random values of dynamic shapes
   bool interpret = false;
   bool disassemble = false;
   bool json = false;
