@@ -8,6 +8,7 @@
 
 #include "collage/support/error.h"
 #include "runtime/huge_pages.h"
+#include "support/file.h"
 
 namespace collage {
 namespace {
@@ -67,6 +68,7 @@ std::vector<Tensor> ResidentConstants::Get(std::span<const Tensor> constants) {
     if (!copy) {
       copy = AllocateWeights(constant.size_bytes());
       std::memcpy(copy.get(), constant.raw(), constant.size_bytes());
+      MappedFile::Release(constant.raw(), constant.size_bytes());
       known = copy;
     }
     result.push_back(Tensor::View(constant.shape(), constant.dtype(), copy.get(), copy));

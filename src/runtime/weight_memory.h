@@ -21,7 +21,8 @@ std::shared_ptr<void> AllocateWeights(size_t bytes);
 /// Copies of constants in such memory, shared by all kernels that are made of the same one. Thread-safe.
 class ResidentConstants {
  public:
-  /// Copies of `constants`. A copy is known by the address of its original, which must live as long as the copy does.
+  /// Copies of `constants`; pages of the originals in a mapped file are released. A copy is known by the address of its
+  /// original, which must live as long as the copy does.
   std::vector<Tensor> Get(std::span<const Tensor> constants);
 
  private:

@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "collage/support/error.h"
 #include "support/environment.h"
@@ -97,6 +99,41 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+namespace {
+
+/// The mapped files of the process, by where they begin.
+class Mappings {
+ public:
+  void Add(std::span<std::byte> bytes) {
+    const std::lock_guard lock(mutex_);
+    sizes_[bytes.data()] = bytes.size();
+  }
+  void Remove(const std::byte* begin) {
+    const std::lock_guard lock(mutex_);
+    sizes_.erase(begin);
+  }
+  /// Calls `body`, while they stay mapped, if the bytes from `data` on are of one of them.
+  template <typename Body>
+  void IfMapped(const std::byte* data, size_t size, const Body& body) {
+    const std::lock_guard lock(mutex_);
+    auto file = sizes_.upper_bound(data);
+    if (file == sizes_.begin()) return;
+    --file;
+    if (data + size <= file->first + file->second) body();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const std::byte*, size_t> sizes_;
+};
+
+Mappings& AllMappings() {
+  static auto* mappings = new Mappings;  // files may be closed when the process ends
+  return *mappings;
+}
+
+}  // namespace
+
 std::shared_ptr<MappedFile> MappedFile::Open(const std::filesystem::path& path) {
   const int fd = OpenForReading(path);
   struct stat status {};
@@ -111,13 +148,25 @@ std::shared_ptr<MappedFile> MappedFile::Open(const std::filesystem::path& path) 
       throw Error(ErrorCategory::kResource, fmt::format("cannot map: {}", std::strerror(code)), path.string());
     }
     file->bytes_ = {static_cast<std::byte*>(address), size};
+    AllMappings().Add(file->bytes_);
   }
   close(fd);
   return file;
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
+  if (bytes_.empty()) return;
+  AllMappings().Remove(bytes_.data());
+  munmap(bytes_.data(), bytes_.size());
+}
+
+void MappedFile::Release(const void* data, size_t size) {
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<uintptr_t>(data) + size) / page * page;
+  if (begin >= end) return;
+  AllMappings().IfMapped(static_cast<const std::byte*>(data), size,
+                         [&] { madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED); });
 }
 
 namespace {

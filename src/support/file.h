@@ -58,6 +58,11 @@ class MappedFile {
 
   std::span<std::byte> bytes() const { return bytes_; }
 
+  /// Tells the system that bytes that nobody has written to are not read again soon: of a file that is mapped, whole
+  /// pages among them no longer count as this process's memory, and are mapped anew when they are read all the same.
+  /// Does nothing for other memory. Thread-safe.
+  static void Release(const void* data, size_t size);
+
  private:
   MappedFile() = default;
   std::span<std::byte> bytes_;

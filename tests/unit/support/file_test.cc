@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iterator>
 #include <thread>
 #include <vector>
@@ -192,6 +193,37 @@ TEST(AtomicFile, FailedWriteLeavesTheOldFileAndNoOther) {
   }
   EXPECT_EQ(ReadFile(folder / "a"), "old");
   EXPECT_EQ(NumFiles(folder), 1);
+}
+
+/// Bytes of the process that are in memory.
+size_t ResidentBytes() {
+  std::ifstream statistics("/proc/self/statm");
+  size_t all = 0, resident = 0;
+  statistics >> all >> resident;
+  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST(MappedFileTest, ReleasedPagesAreNoLongerTheProcessesAndKeepTheirContent) {
+  const TemporaryFolder folder;
+  std::string content(size_t{32} << 20, ' ');
+  for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i % 251);
+  WriteFile(folder / "weights", content);
+  const std::shared_ptr<MappedFile> file = MappedFile::Open(folder / "weights");
+  const auto text = [&] {
+    return std::string_view(reinterpret_cast<const char*>(file->bytes().data()), content.size());
+  };
+  EXPECT_EQ(text(), content);
+  const size_t before = ResidentBytes();
+  constexpr size_t kFirst = 100, kLeftAtEnds = size_t{1} << 20;
+  MappedFile::Release(file->bytes().data() + kFirst, content.size() - kFirst);
+  EXPECT_LT(ResidentBytes() + content.size() - kLeftAtEnds, before);
+  EXPECT_EQ(text(), content);
+}
+
+TEST(MappedFileTest, OtherMemoryIsNotReleased) {
+  const std::string content(size_t{1} << 20, 'x');
+  MappedFile::Release(content.data(), content.size());
+  EXPECT_EQ(content.find_first_not_of('x'), std::string::npos);
 }
 
 }  // namespace
