@@ -64,10 +64,31 @@ class ConvolutionEmitter {
     if (factors_.is_in_pairs() && factors_.SkipsPixels()) {
       data_ = factors_.PixelsThatAreRead();
       std::ranges::fill(conv_.stride, 1);
+    } else if (const std::optional<PhaseGrid> parts = PartsOfSparePadding()) {
+      return EmitParts(*parts);
     } else {
       data_ = factors_.Data(conv_.pad_before, conv_.pad_after);
     }
     EmitPhase(PlainPhase(conv_));
+  }
+
+  /// As PhasesWithoutPadding, for numbers of which zeros in the padding add nothing.
+  std::optional<PhaseGrid> PartsOfSparePadding() const {
+    if (factors_.is_in_words() || factors_.is_in_pairs() || state_.options.calls_for_tiles()) return std::nullopt;
+    return PhasesWithoutPadding(conv_);
+  }
+
+  /// Parts of the image, each with its taps of the weights, which are packed once for all.
+  void EmitParts(const PhaseGrid& parts) {
+    const std::vector<int64_t> none(conv_.rank, 0);
+    data_ = factors_.Data(none, none);
+    const ConvolutionPhase all = PlainPhase(conv_);
+    const PackedWords packed = factors_.Pack(all);
+    parts.ForEach([&](const ConvolutionPhase& part) {
+      Contraction form = FormOf(packed);
+      ReadTaps(form, packed, all, part);
+      EmitAllLines(form, part);
+    });
   }
 
   void EmitTransposed() {
@@ -149,25 +170,36 @@ class ConvolutionEmitter {
   }
 
   void EmitPhase(const ConvolutionPhase& phase) {
-    const size_t rank = phase.size();
-    const int64_t group_in = GroupElements();
     const bool is_pointwise = IsPointwise(phase);
     if (is_pointwise && EmitInHalves(phase)) return;
     const PackedWords packed = factors_.Pack(phase);
-    const Buffer& b = packed.words;
     Contraction form = FormOf(packed);
-    // [groups, panels, taps and channels flattened, width]
-    form.b_address = [&, phase](const I64s& outer, const I64& panel, const I64s& k) {
-      I64 flat = k[0];
-      for (size_t d = 1; d < k.size(); ++d)
-        flat = e_.AddInt(e_.MulInt(flat, d < phase.size() ? phase[d].taps : group_in), k[d]);
-      return e_.Address(b, Bases({outer[0], panel, flat, e_.Int(0)}));
-    };
+    ReadTaps(form, packed, phase, phase);
     if (is_pointwise) {
       TakePixels(form);
       return EmitContraction(state_, form, output_);
     }
     if (const std::optional<Contraction> image = ImageOf(form, phase)) return EmitContraction(state_, *image, output_);
+    EmitAllLines(form, phase);
+  }
+
+  /// Lets `form` read the taps of `phase` from weights that were packed with all taps of `packed_for`.
+  void ReadTaps(Contraction& form, const PackedWords& packed, const ConvolutionPhase& packed_for,
+                const ConvolutionPhase& phase) {
+    // [groups, panels, taps and channels flattened, width]
+    form.b_address = [this, &packed, packed_for, phase](const I64s& outer, const I64& panel, const I64s& k) {
+      I64 flat = e_.Int(0);
+      for (size_t d = 0; d < k.size(); ++d) {
+        const bool is_tap = d < phase.size();
+        const I64 at = is_tap ? e_.Plus(k[d], phase[d].first_tap - packed_for[d].first_tap) : k[d];
+        flat = d == 0 ? at : e_.AddInt(e_.MulInt(flat, is_tap ? packed_for[d].taps : GroupElements()), at);
+      }
+      return e_.Address(packed.words, Bases({outer[0], panel, flat, e_.Int(0)}));
+    };
+  }
+
+  void EmitAllLines(const Contraction& form, const ConvolutionPhase& phase) {
+    const size_t rank = phase.size();
     const int64_t all = rank > 1 ? phase[rank - 2].outputs : 1;
     const int64_t lines = rank > 1 ? LinesPerTile(phase.back().outputs, all) : 1;
     EmitLines(form, phase, {0, all / lines, lines});

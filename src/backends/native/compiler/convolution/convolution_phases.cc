@@ -68,7 +68,7 @@ TransposedPhases::TransposedPhases(const ConvolutionGeometry& conv) {
   }
 }
 
-void TransposedPhases::ForEach(const std::function<void(const ConvolutionPhase&)>& body) const {
+void PhaseGrid::ForEach(const std::function<void(const ConvolutionPhase&)>& body) const {
   ConvolutionPhase phase(axes.size());
   const std::function<void(size_t)> choose = [&](size_t d) {
     if (d == axes.size()) return body(phase);
@@ -78,6 +78,59 @@ void TransposedPhases::ForEach(const std::function<void(const ConvolutionPhase&)
     }
   };
   choose(0);
+}
+
+namespace {
+
+// Products that must remain at most, as a share of all: parts of an image are computed less efficiently.
+constexpr double kWorthwhileShare = 0.6;
+
+/// The taps of output `o` along dimension `d` that meet data, from the first on to behind the last.
+std::pair<int64_t, int64_t> TapsWithData(const ConvolutionGeometry& conv, size_t d, int64_t o) {
+  const int64_t first = o * conv.stride[d] - conv.pad_before[d], step = conv.dilation[d];
+  const int64_t begin = first >= 0 ? 0 : (-first + step - 1) / step;
+  const int64_t behind = conv.data[d + 2] - first;  // of a tap's distance from the first
+  const int64_t end = behind <= 0 ? 0 : std::min(conv.weight[d + 2], (behind + step - 1) / step);
+  return {begin, std::max(begin, end)};
+}
+
+/// The outputs along dimension `d` that follow each other and get the same taps.
+std::vector<PhaseAxis> PartsWithEqualTaps(const ConvolutionGeometry& conv, size_t d) {
+  std::vector<PhaseAxis> parts;
+  std::pair<int64_t, int64_t> last{-1, -1};
+  for (int64_t o = 0; o < conv.result[d + 2]; ++o) {
+    const std::pair<int64_t, int64_t> taps = TapsWithData(conv, d, o);
+    if (taps == last) {
+      ++parts.back().outputs;
+      continue;
+    }
+    PhaseAxis& part = parts.emplace_back();
+    part.first = o;
+    part.stride = conv.stride[d];
+    part.tap_step = conv.dilation[d];
+    part.first_tap = taps.first;
+    part.taps = taps.second - taps.first;
+    part.base = o * conv.stride[d] + taps.first * conv.dilation[d] - conv.pad_before[d];
+    last = taps;
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::optional<PhaseGrid> PhasesWithoutPadding(const ConvolutionGeometry& conv) {
+  PhaseGrid grid;
+  double share = 1;
+  for (size_t d = 0; d < conv.rank; ++d) {
+    grid.axes.push_back(PartsWithEqualTaps(conv, d));
+    double products = 0;
+    for (const PhaseAxis& part : grid.axes.back()) {
+      if (part.taps == 0) return std::nullopt;  // outputs of padding alone
+      products += static_cast<double>(part.outputs * part.taps);
+    }
+    share *= products / static_cast<double>(conv.result[d + 2] * conv.weight[d + 2]);
+  }
+  return share <= kWorthwhileShare ? std::optional(grid) : std::nullopt;
 }
 
 bool HasOnePixel(const ConvolutionGeometry& conv) {

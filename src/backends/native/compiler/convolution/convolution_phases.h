@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "backends/native/compiler/convolution/geometry.h"
@@ -22,16 +23,24 @@ using ConvolutionPhase = std::vector<PhaseAxis>;
 /// Returns the one phase of a convolution that is not transposed.
 ConvolutionPhase PlainPhase(const ConvolutionGeometry& conv);
 
-/// The phases of a transposed convolution: output positions modulo the strides.
-struct TransposedPhases {
-  explicit TransposedPhases(const ConvolutionGeometry& conv);
-
+/// Phases that are all combinations of parts of each spatial dimension.
+struct PhaseGrid {
   std::vector<std::vector<PhaseAxis>> axes;  ///< by spatial dimension
-  std::vector<int64_t> before, after;        ///< rows of zeros that they read around the data
 
-  /// Calls `body` for each combination, the last dimension's phases fastest.
+  /// Calls `body` for each combination, the last dimension's parts fastest.
   void ForEach(const std::function<void(const ConvolutionPhase&)>& body) const;
 };
+
+/// The phases of a transposed convolution: output positions modulo the strides.
+struct TransposedPhases : PhaseGrid {
+  explicit TransposedPhases(const ConvolutionGeometry& conv);
+
+  std::vector<int64_t> before, after;  ///< rows of zeros that they read around the data
+};
+
+/// The phases of a convolution that is not transposed by the taps that meet data, which are read without padding: of a
+/// widely dilated kernel on a small image most outputs get few taps. Nothing where that spares little.
+std::optional<PhaseGrid> PhasesWithoutPadding(const ConvolutionGeometry& conv);
 
 /// Whether a transposed convolution's images are single pixels, so that each output gets one tap of it.
 bool HasOnePixel(const ConvolutionGeometry& conv);
