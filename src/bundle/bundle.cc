@@ -53,7 +53,7 @@ struct PlannedFile {
   bool is_program = false;
 };
 
-/// By place in the bundle, "lib/libcollage.so".
+/// By place in the bundle, "lib/libcollage_rt_NAME.so".
 using FileSet = std::map<std::string, PlannedFile>;
 
 int64_t BytesOf(const FileSet& files) {
@@ -70,6 +70,14 @@ bool IsModuleOf(const std::string& file, const std::string& name) {
          file == fmt::format("libcollage_toolchain_{}.so", name);
 }
 
+/// Whether a file is called as a library, with or without a version: "libX.so", "libX.so.0.1".
+bool IsLibraryName(const std::string& file) { return file.ends_with(".so") || file.find(".so.") != file.npos; }
+
+/// Whether a file is a link to one of the same folder: a library by the name without its version, for linkers.
+bool IsLinkBeside(const fs::directory_entry& file) {
+  return file.is_symlink() && !fs::read_symlink(file.path()).has_parent_path();
+}
+
 /// The modules and libraries of this Collage by file name, those of $COLLAGE_MODULE_PATH first.
 std::map<std::string, fs::path> FindOwnLibraries() {
   std::map<std::string, fs::path> found;
@@ -77,7 +85,8 @@ std::map<std::string, fs::path> FindOwnLibraries() {
     std::error_code ignored;  // a folder that cannot be read holds no modules
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {
       const std::string name = entry.path().filename().string();
-      if (name.starts_with("libcollage") && name.ends_with(".so")) found.emplace(name, entry.path());
+      if (name.starts_with("libcollage") && IsLibraryName(name) && !IsLinkBeside(entry))
+        found.emplace(name, entry.path());
     }
   }
   return found;

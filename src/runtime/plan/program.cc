@@ -16,7 +16,7 @@ namespace {
 
 LoadTensorProgramFn* FindLoader(const std::string& name) {
   try {
-    return reinterpret_cast<LoadTensorProgramFn*>(FindModuleSymbol("libcollage_ir.so", "collage_load_tensor_program"));
+    return reinterpret_cast<LoadTensorProgramFn*>(FindModuleSymbol(COLLAGE_IR_LIBRARY, "collage_load_tensor_program"));
   } catch (const Error& error) {
     throw Error(error.category(), error.message(), name,
                 "programs with control flow need libcollage_ir beside libcollage_runtime");

@@ -14,9 +14,10 @@ std::filesystem::path Self() { return std::filesystem::read_symlink("/proc/self/
 
 TEST(SharedLibraries, AreFoundWithThoseThatTheyNeed) {
   const auto libraries = SharedLibrariesOf(Self(), ElfImage::Read(Self()).Interpreter());
-  for (const char* name : {"libcollage.so", "libcollage_runtime.so", "libstdc++.so.6", "libgcc_s.so.1"}) {
-    ASSERT_TRUE(libraries.contains(name)) << name;
-    EXPECT_TRUE(std::filesystem::exists(libraries.at(name))) << libraries.at(name);
+  for (const char* name : {"libcollage.so.", "libcollage_runtime.so.", "libstdc++.so.6", "libgcc_s.so.1"}) {
+    const auto found = libraries.lower_bound(name);
+    ASSERT_TRUE(found != libraries.end() && found->first.starts_with(name)) << name;
+    EXPECT_TRUE(std::filesystem::exists(found->second)) << found->second;
   }
   for (const auto& [name, path] : libraries) EXPECT_FALSE(IsPartOfLibc(name)) << name;
 }
