@@ -28,6 +28,8 @@ foreach(row ${compiled_in})
     install(FILES ${CMAKE_BINARY_DIR}/share/doc/Collage/compiled_in/${package} DESTINATION ${CMAKE_INSTALL_DOCDIR}/compiled_in)
   endif()
 endforeach()
+file(RELATIVE_PATH pc_to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)  # the folder may be moved
+string(REGEX REPLACE "/$" "" pc_to_prefix ${pc_to_prefix})
 configure_file(${CMAKE_SOURCE_DIR}/cmake/collage.pc.in ${CMAKE_BINARY_DIR}/generated/collage.pc @ONLY)
 if(NOT SKBUILD)
   install(FILES ${CMAKE_BINARY_DIR}/generated/collage.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

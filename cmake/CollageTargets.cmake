@@ -63,6 +63,21 @@ function(collage_module name)
   install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
+# collage_link_packaged(MODULE FILE [TARGET]): links a module with a library that may be in the Python environment. An installed
+# module has no path into that: src/support/dynamic_library.h says how the library is found.
+set_property(GLOBAL PROPERTY COLLAGE_MODULE_LIBRARIES "")
+function(collage_link_packaged module file)
+  list(APPEND ARGN ${file})
+  list(GET ARGN 0 link)
+  target_link_libraries(${module} PRIVATE ${link})
+  cmake_path(IS_PREFIX COLLAGE_PYTHON_ENV ${file} is_packaged)
+  if(is_packaged)
+    set_target_properties(${module} PROPERTIES INSTALL_RPATH_USE_LINK_PATH OFF)
+    file(RELATIVE_PATH path ${COLLAGE_SITE_PACKAGES} ${file})
+    set_property(GLOBAL APPEND_STRING PROPERTY COLLAGE_MODULE_LIBRARIES "lib${module}.so ${path}\n")
+  endif()
+endfunction()
+
 # collage_portable_module(MODULE LINK…): the objects of a module, linked once more with static libraries, as lib/portable/ and
 # the module's file. Bundles have it in the module's place. Only the target portable_modules builds it.
 function(collage_portable_module module)

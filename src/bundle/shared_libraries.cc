@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "collage/support/error.h"
+#include "support/dynamic_library.h"
 #include "support/programs/run_tool.h"
 
 namespace collage {
@@ -18,6 +19,18 @@ constexpr std::array<std::string_view, 11> kOfLibc{"ld-linux",     "linux-vdso.s
                                                    "libmvec.so",   "libdl.so",      "libpthread.so", "librt.so",
                                                    "libresolv.so", "libutil.so",    "libanl.so"};
 
+/// The dynamic linker's list. It looks into the folders of the packages' libraries only if it does not find all
+/// libraries of a module otherwise, as opening the module does.
+ToolResult List(const std::filesystem::path& file, const std::string& interpreter) {
+  ToolResult listed = RunTool({interpreter, "--list", file.string()});
+  std::string folders;
+  for (const auto& library : LibrariesOfModule(file.filename().string())) {
+    folders += (folders.empty() ? "" : ":") + library.parent_path().string();
+  }
+  if (listed.status == 0 || folders.empty()) return listed;
+  return RunTool({interpreter, "--library-path", folders, "--list", file.string()});
+}
+
 }  // namespace
 
 bool IsPartOfLibc(const std::string& name) {
@@ -26,7 +39,7 @@ bool IsPartOfLibc(const std::string& name) {
 
 std::map<std::string, std::filesystem::path> SharedLibrariesOf(const std::filesystem::path& file,
                                                                const std::string& interpreter) {
-  const ToolResult listed = RunTool({interpreter, "--list", file.string()});
+  const ToolResult listed = List(file, interpreter);
   if (listed.status != 0) {  // it names the first library that it does not find
     throw Error(ErrorCategory::kUnavailable,
                 "the dynamic linker cannot load it: " + listed.output.substr(0, listed.output.find('\n')),

@@ -12,8 +12,9 @@ namespace collage {
 bool IsPartOfLibc(const std::string& name);
 
 /// The libraries that `file` needs, directly or not, without those of glibc: path by name. The dynamic linker
-/// `interpreter` finds them as it would for a process of this environment, and runs none of their code. Throws
-/// kUnavailable, with its reason, such as a library that it does not find.
+/// `interpreter` finds them as it would for a process of this environment, and runs none of their code; those of
+/// packages are found as LibrariesOfModule says. Throws kUnavailable, with its reason, such as a library that it does
+/// not find.
 std::map<std::string, std::filesystem::path> SharedLibrariesOf(const std::filesystem::path& file,
                                                                const std::string& interpreter);
 

@@ -23,6 +23,16 @@ std::vector<std::filesystem::path> FoldersIn(const std::string& path) {
   return folders;
 }
 
+/// Opens a module, after the libraries of packages that the dynamic linker does not find for it: those it takes by
+/// their names then. An installed module has no path to them, as its prefix and the packages may be moved.
+void* OpenModule(const std::filesystem::path& path) {
+  if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+  for (const auto& library : LibrariesOfModule(path.filename().string())) {
+    dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  }
+  return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 }  // namespace
 
 std::vector<std::filesystem::path> ModuleFolders() {
@@ -49,7 +59,7 @@ void* FindModuleSymbol(const std::string& file, const std::string& symbol) {
     std::error_code ignored;
     const auto path = folder / file;
     if (!std::filesystem::exists(path, ignored)) continue;
-    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* handle = OpenModule(path);
     if (handle == nullptr) {
       reason = dlerror();
       continue;
@@ -101,6 +111,18 @@ std::vector<std::filesystem::path> PackageFolders() {
     if (!line.empty()) folders.push_back(std::filesystem::weakly_canonical(list->parent_path() / line, ignored));
   }
   return folders;
+}
+
+std::vector<std::filesystem::path> LibrariesOfModule(const std::string& file) {
+  std::vector<std::filesystem::path> found;
+  const auto list = FindBesideModules(kModuleLibrariesFile);
+  if (!list) return found;
+  std::ifstream lines(*list);
+  for (std::string module, library; lines >> module >> library;) {
+    if (module != file) continue;
+    if (const auto path = FindInPackages(library)) found.push_back(*path);
+  }
+  return found;
 }
 
 std::optional<std::filesystem::path> FindInPackages(const std::filesystem::path& path) {

@@ -16,8 +16,13 @@ std::vector<std::filesystem::path> ModuleFolders();
 /// The first file of that name in these folders: a module, or what a bundle has beside them.
 std::optional<std::filesystem::path> FindBesideModules(const std::string& file);
 
+/// The file beside Collage's libraries that says which libraries of Python packages modules are linked with. A line has
+/// a module's file and a library's path in a folder of packages: "libcollage_rt_NAME.so vendor/lib/libvendor.so.1".
+inline constexpr const char* kModuleLibrariesFile = "collage_module_libraries.txt";
+
 /// The address of C symbol `symbol` in module `file`, which is looked for in $COLLAGE_MODULE_PATH and then beside the
-/// library that holds this function. The module stays open. Throws kUnavailable with the system's reason.
+/// library that holds this function. Libraries that the dynamic linker does not find for it are opened from folders of
+/// packages, as `kModuleLibrariesFile` says. The module stays open. Throws kUnavailable with the system's reason.
 void* FindModuleSymbol(const std::string& file, const std::string& symbol);
 
 /// The address of C symbol `symbol` in the library `file` of somebody else, "libvendor.so.1", which is looked for in
@@ -33,6 +38,9 @@ inline constexpr const char* kPackagesFile = "collage_packages.txt";
 
 /// Returns the folders of Python packages that `kPackagesFile` names; none where there is no such file.
 std::vector<std::filesystem::path> PackageFolders();
+
+/// The libraries that `kModuleLibrariesFile` has for module `file`, where packages have them.
+std::vector<std::filesystem::path> LibrariesOfModule(const std::string& file);
 
 /// `path` in the first folder of Python packages that has it: what vendors' wheels install, libraries and programs. An
 /// absolute path is looked for as it is.

@@ -76,6 +76,31 @@ TEST(DynamicLibrary, PackagesAreInTheFoldersOfTheList) {
   unsetenv("COLLAGE_MODULE_PATH");
 }
 
+TEST(DynamicLibrary, ModulesFindTheLibrariesOfPackagesThatTheyAreLinkedWith) {
+  const TemporaryFolder folder;
+  const std::filesystem::path modules = folder / "modules", vendor = folder / "packages/vendor/lib";
+  std::filesystem::create_directories(modules);
+  std::filesystem::create_directories(vendor);
+  const auto build = [&](const std::string& source, const std::filesystem::path& library, const std::string& more) {
+    WriteFile(folder / "source.c", source);
+    const std::string command = "cc -shared -fPIC -o '" + library.string() + "' '" + (folder / "source.c").string() +
+                                "' " + more + " 2> /dev/null";
+    return std::system(command.c_str()) == 0;
+  };
+  const std::filesystem::path library = vendor / "libvendor.so.1", module = modules / "libcollage_rt_acme.so";
+  if (!build("int vendor(void) { return 1; }", library, "-Wl,-soname,libvendor.so.1")) GTEST_SKIP() << "no compiler";
+  ASSERT_TRUE(build("int vendor(void); int acme(void) { return vendor(); }", module, "'" + library.string() + "'"));
+  setenv("COLLAGE_MODULE_PATH", modules.c_str(), 1);
+  const auto find = [] { return FindModuleSymbol("libcollage_rt_acme.so", "acme"); };
+  ExpectError(find, ErrorCategory::kUnavailable, "libvendor.so.1: cannot open shared object file");
+  WriteFile(modules / kPackagesFile, "../packages\n");
+  WriteFile(modules / kModuleLibrariesFile, "libcollage_rt_acme.so vendor/lib/libnone.so\n");
+  ExpectError(find, ErrorCategory::kUnavailable, "libvendor.so.1: cannot open shared object file");
+  WriteFile(modules / kModuleLibrariesFile, "libother.so none\nlibcollage_rt_acme.so vendor/lib/libvendor.so.1\n");
+  EXPECT_EQ(reinterpret_cast<int (*)()>(find())(), 1);
+  unsetenv("COLLAGE_MODULE_PATH");
+}
+
 TEST(DynamicLibrary, FoldersOfTheVariableComeBeforeTheSystems) {
   const TemporaryFolder folder;
   WriteFile(folder / "libc.so.6", "garbage");
