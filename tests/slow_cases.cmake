@@ -38,7 +38,7 @@ set(slow_tests
     golden.errors.damaged_executables golden.errors.native_kernels golden.errors.settings golden.mlir.bfloat16_candidates
     python.benchmark_rows python.compiling python.cuda python.documentation python.estimating python.executables python.exporting python.html_reports
     python.installed python.pass_contexts python.toolchain_hooks python.toolchains python.torch_backend python.typed_use
-    python.types python.virtual_machine
+    python.types python.usage.examples python.virtual_machine
     report.compiled report.graph report.large report.page report.pictures
     tools.check tools.check_layers tools.check_links tools.check_words tools.symbols)
 get_property(toolchains GLOBAL PROPERTY COLLAGE_TOOLCHAINS)
