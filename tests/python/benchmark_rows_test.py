@@ -4,6 +4,8 @@ import argparse
 import contextlib
 import io
 import os
+import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -11,6 +13,7 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(os.environ["COLLAGE_SOURCE"]) / "benchmarks"))
+import collage
 import direct_use
 import whole_models
 
@@ -100,6 +103,26 @@ class BenchmarkRowsTest(unittest.TestCase):
         whole = answer.replace('{"calls": 1, "reason": "no running products"}', "")
         with mock.patch.object(direct_use, "run", return_value=whole):
             direct_use.check_support("small/bert", arguments)
+
+
+class DeploymentTest(unittest.TestCase):
+    """benchmarks/deployment: a small model in all contenders, whose figures mean nothing here."""
+
+    def test_each_contender_has_a_row(self) -> None:
+        if not (whole_models.models_folder() / "small/mnist.npz").exists():
+            self.skipTest("no models; run tools/models/prepare-tests")
+        program = Path(os.environ["COLLAGE_SOURCE"]) / "benchmarks/deployment/deployment.py"
+        build = Path(collage.__file__).resolve().parents[2]
+        few = ["--processes", "1", "--runs", "5", "--budget", "1s"]
+        with tempfile.TemporaryDirectory() as folder:
+            environment = os.environ | {"COLLAGE_DATABASE": f"{folder}/tuning.db"}
+            command = [sys.executable, str(program), "small/mnist", "--build", str(build), *few]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = done.stdout.splitlines()[2:]
+        numbers = r"[\d.]+ MB \| [\d.]+ ms \| [\d.]+ ms \| [\d.]+ MB \| -?[\d.]+ MB \|$"
+        for row, name in zip(rows, ("a program, by Collage", "Python, ONNX Runtime", "Python, OpenVINO"), strict=True):
+            self.assertRegex(row, rf"^\| small/mnist \| {re.escape(name)}[ \d.]* \| {numbers}")
 
 
 if __name__ == "__main__":
