@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """execution_provider.py: ONNX Runtime's sessions with Collage as their execution provider.
 
-    benchmarks/deployments/execution_provider.py [--threads 1] [--budget 10s] [--seconds 2] [--build build/dev]
+    benchmarks/deployment/execution_provider.py [--threads 1] [--budget 10s] [--seconds 2] [--build build/dev]
                                                  [--database FILE] MODEL [MODEL…]
 
 MODEL is as for whole_models.py: small/resnet50, or a pattern such as 'small/*'. For each, a session with the provider, the
