@@ -10,7 +10,7 @@
 namespace collage::onnxruntime {
 namespace {
 
-constexpr int kGraphs = 500;
+constexpr unsigned kGraphs = 500;
 constexpr int kMostNodes = 12;
 
 using Edges = std::vector<std::vector<bool>>;  ///< from, to
@@ -50,70 +50,84 @@ Edges WaysOf(const onnx::GraphProto& graph) {
   return ways;
 }
 
-class Groups : public testing::TestWithParam<int> {
- protected:
-  Groups() : model_(RandomModel(random_)), ways_(WaysOf(model_.graph())) {
-    for (int i = 0; i < model_.graph().node_size(); ++i) taken_.push_back(random_() % 3 != 0);
-    groups_ = GroupNodes(model_.graph(), taken_);
+/// A random graph, and groups of those of its nodes that are taken.
+struct Grouped {
+  explicit Grouped(unsigned seed) {
+    std::mt19937 random(seed);
+    model = RandomModel(random);
+    for (int i = 0; i < model.graph().node_size(); ++i) taken.push_back(random() % 3 != 0);
+    groups = GroupNodes(model.graph(), taken);
   }
 
-  std::mt19937 random_{static_cast<unsigned>(GetParam())};
-  onnx::ModelProto model_;
-  Edges ways_;
-  std::vector<bool> taken_;
-  std::vector<NodeGroup> groups_;
+  onnx::ModelProto model;
+  std::vector<bool> taken;
+  std::vector<NodeGroup> groups;
 };
 
-TEST_P(Groups, EachTakenNodeIsInOneAndNoWayLeavesAndComesBack) {
-  std::multiset<int> grouped;
-  for (const NodeGroup& group : groups_) {
-    grouped.insert(group.begin(), group.end());
-    for (size_t outside = 0; outside < taken_.size(); ++outside) {
-      if (std::ranges::find(group, static_cast<int>(outside)) != group.end()) continue;
-      const bool is_behind =
-          std::ranges::any_of(group, [&](int node) { return ways_[static_cast<size_t>(node)][outside]; });
-      const bool is_before =
-          std::ranges::any_of(group, [&](int node) { return ways_[outside][static_cast<size_t>(node)]; });
-      EXPECT_FALSE(is_behind && is_before) << "node " << outside;
-    }
-  }
-  std::multiset<int> wanted;
-  for (size_t i = 0; i < taken_.size(); ++i) {
-    if (taken_[i]) wanted.insert(static_cast<int>(i));
-  }
-  EXPECT_EQ(grouped, wanted);
+/// Whether a way leads from `group` to the node `outside`, and one back.
+bool LeavesAndComesBack(const Edges& ways, const NodeGroup& group, size_t outside) {
+  const auto is_before = [&](int node) { return ways[outside][static_cast<size_t>(node)]; };
+  const auto is_behind = [&](int node) { return ways[static_cast<size_t>(node)][outside]; };
+  return std::ranges::any_of(group, is_before) && std::ranges::any_of(group, is_behind);
 }
 
-TEST_P(Groups, AllTakenAreOne) { EXPECT_EQ(GroupNodes(model_.graph(), std::vector(taken_.size(), true)).size(), 1u); }
-
-TEST_P(Groups, TheModelOfAGroupHasAllThatGoesInAndOut) {
-  for (const NodeGroup& group : groups_) {
-    const onnx::ModelProto part = ModelOfGroup(model_, group);
-    std::set<std::string> made, known, wanted;
-    for (const auto& input : part.graph().input()) known.insert(input.name());
-    for (const auto& initializer : part.graph().initializer()) known.insert(initializer.name());
-    for (const auto& node : part.graph().node()) {
-      for (const std::string& name : node.input()) EXPECT_TRUE(known.contains(name)) << name;
-      known.insert(node.output(0));
-      made.insert(node.output(0));
-    }
-    EXPECT_EQ(made.size(), group.size());
-    for (int i = 0; i < model_.graph().node_size(); ++i) {
-      if (made.contains(model_.graph().node(i).output(0))) continue;
-      for (const std::string& name : model_.graph().node(i).input()) {
-        if (made.contains(name)) wanted.insert(name);
+TEST(GroupsTest, EachTakenNodeIsInOneAndNoWayLeavesAndComesBack) {
+  for (unsigned seed = 0; seed < kGraphs; ++seed) {
+    const Grouped grouped(seed);
+    const Edges ways = WaysOf(grouped.model.graph());
+    std::vector<int> times(grouped.taken.size(), 0);
+    for (const NodeGroup& group : grouped.groups) {
+      for (const int node : group) ++times[static_cast<size_t>(node)];
+      for (size_t outside = 0; outside < times.size(); ++outside) {
+        if (std::ranges::find(group, static_cast<int>(outside)) != group.end()) continue;
+        EXPECT_FALSE(LeavesAndComesBack(ways, group, outside)) << "graph " << seed << ", node " << outside;
       }
     }
-    for (const auto& output : model_.graph().output()) {
-      if (made.contains(output.name())) wanted.insert(output.name());
-    }
-    std::set<std::string> outputs;
-    for (const auto& output : part.graph().output()) outputs.insert(output.name());
-    EXPECT_EQ(outputs, wanted);
+    for (size_t i = 0; i < times.size(); ++i) EXPECT_EQ(times[i], grouped.taken[i] ? 1 : 0) << "graph " << seed;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Random, Groups, testing::Range(0, kGraphs));
+TEST(GroupsTest, AllTakenAreOne) {
+  for (unsigned seed = 0; seed < kGraphs; ++seed) {
+    const Grouped grouped(seed);
+    EXPECT_EQ(GroupNodes(grouped.model.graph(), std::vector(grouped.taken.size(), true)).size(), 1u);
+  }
+}
+
+/// The values of a group that others read, or users of the model.
+std::set<std::string> WantedOf(const onnx::GraphProto& graph, const std::set<std::string>& made) {
+  std::set<std::string> wanted;
+  for (const auto& node : graph.node()) {
+    if (made.contains(node.output(0))) continue;
+    for (const std::string& name : node.input()) {
+      if (made.contains(name)) wanted.insert(name);
+    }
+  }
+  for (const auto& output : graph.output()) {
+    if (made.contains(output.name())) wanted.insert(output.name());
+  }
+  return wanted;
+}
+
+TEST(GroupsTest, TheModelOfAGroupHasAllThatGoesInAndOut) {
+  for (unsigned seed = 0; seed < kGraphs; ++seed) {
+    const Grouped grouped(seed);
+    for (const NodeGroup& group : grouped.groups) {
+      const onnx::ModelProto part = ModelOfGroup(grouped.model, group);
+      std::set<std::string> made, known, outputs;
+      for (const auto& input : part.graph().input()) known.insert(input.name());
+      for (const auto& initializer : part.graph().initializer()) known.insert(initializer.name());
+      for (const auto& node : part.graph().node()) {
+        for (const std::string& name : node.input()) EXPECT_TRUE(known.contains(name)) << name;
+        known.insert(node.output(0));
+        made.insert(node.output(0));
+      }
+      for (const auto& output : part.graph().output()) outputs.insert(output.name());
+      EXPECT_EQ(made.size(), group.size());
+      EXPECT_EQ(outputs, WantedOf(grouped.model.graph(), made)) << "graph " << seed;
+    }
+  }
+}
 
 TEST(GroupsTest, AGraphWithinANodeReadsWhatItDoesNotMake) {
   onnx::ModelProto model;
