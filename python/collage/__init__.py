@@ -40,11 +40,8 @@ from collage.errors import (
 from collage.relay import parse, parse_expr
 from collage.target import Target
 from collage.toolchain import Toolchain, register_toolchain
-from collage.toolchain import onnxruntime as _onnxruntime
 
 __version__: str = _core.version()
-
-_onnxruntime.register()
 
 __all__ = [
     "BenchmarkSummary",

@@ -176,7 +176,8 @@ TEST_P(SymbolicSizes, Operators) {
   EXPECT_GT(num_taken, 50U);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SymbolicSizes, testing::Values("openvino"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(All, SymbolicSizes, testing::Values("openvino", "onnxruntime"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace collage

@@ -20,7 +20,7 @@ namespace {
 
 using namespace conformance;  // NOLINT: the calls' short names are the point
 
-const std::vector<std::string> kToolchains{"native", "dnnl", "openvino", "xnnpack"};
+const std::vector<std::string> kToolchains{"native", "dnnl", "openvino", "xnnpack", "onnxruntime"};
 
 // A layer of convolutions, a pool, and a dense layer behind a reshape: three matches.
 const std::vector<std::string> kPatterns{"nn.relu(add(nn.conv2d(*, const), const))", "nn.max_pool2d(*)",
@@ -92,7 +92,9 @@ struct Case {
 };
 
 /// Kernel libraries take one match a partition: "holds one composite only". Joined ones are refused.
-bool TakesSeveralMatches(const std::string& toolchain) { return toolchain == "native" || toolchain == "openvino"; }
+bool TakesSeveralMatches(const std::string& toolchain) {
+  return toolchain == "native" || toolchain == "openvino" || toolchain == "onnxruntime";
+}
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;

@@ -1,15 +1,16 @@
-"""Toolchains that compile functions of any size: ONNX Runtime, and what Python may not run."""
+"""Toolchains that compile functions of any size: ONNX Runtime, and those in Python."""
 
-import importlib.util
+import json
+import struct
 import unittest
 
 import numpy as np
 
 import collage
 from collage import relay
-from collage.toolchain import Toolchain, register_toolchain
+from collage.toolchain import Compiled, Toolchain, register_toolchain
 
-HAS_ONNXRUNTIME = importlib.util.find_spec("onnxruntime") is not None
+HAS_ONNXRUNTIME = any(row["name"] == "onnxruntime" and row["available"] for row in collage.toolchains())
 
 PERCEPTRON = """#[version = "0.0.5"]
 def @main(%x: Tensor[(?, 24), float32], %w: Tensor[(32, 24), float32], %b: Tensor[(32), float32],
@@ -32,7 +33,7 @@ def part_of(report, toolchain):
     return next(part for part in report["parts"] if part["toolchain"] == toolchain)
 
 
-@unittest.skipUnless(HAS_ONNXRUNTIME, "the wheel onnxruntime is not installed")
+@unittest.skipUnless(HAS_ONNXRUNTIME, "ONNX Runtime is not here")
 class OnnxRuntime(unittest.TestCase):
     def check(self, text, shapes_of, sizes):
         module = collage.parse(text)
@@ -63,7 +64,38 @@ class OnnxRuntime(unittest.TestCase):
             self.assertTrue(part["any_size_kernels"] > 0 or "takes" in part["not_at_any_size"], part)
 
 
-class RunByPython(unittest.TestCase):
+class Exported(Toolchain):
+    """Tanh, for the kernel loader of another toolchain: a model of ONNX behind its description (backends/onnxruntime/blob.h)."""
+
+    name = "exported"
+    is_default = False
+
+    def supports_symbolic_sizes(self, call):
+        return None if call.op.name == "tanh" else f"takes tanh, not {call.op.name}"
+
+    def relay_to_runtime(self, function, input_layouts, output_layouts, threads):
+        (x,) = function.params
+        model = collage.frontend.to_onnx(relay.Function([x], function.body), output_names=["y"])
+        shape = [-1 if dim is None else int(dim) for dim in x.checked_type.shape]
+
+        def port(name):
+            return {"name": name, "shape": shape, "element_type": 1, "bytes": 4}
+
+        text = json.dumps({"inputs": [port(x.name_hint)], "outputs": [port("y")]}).encode()
+        return Compiled(struct.pack("<Q", len(text)) + text + model, loader="onnxruntime")
+
+
+class FromPython(unittest.TestCase):
+    @unittest.skipUnless(HAS_ONNXRUNTIME, "ONNX Runtime is not here")
+    def test_a_loader_of_cpp_runs_kernels_of_any_size(self):
+        register_toolchain(Exported())
+        x = relay.var("x", shape=(None, 3))
+        exe = collage.compile(relay.Function([x], relay.tanh(x)), threads=1, partition_for="exported")
+        self.assertEqual(part_of(exe.report, "exported")["any_size_kernels"], 1)
+        for rows in (1, 2, 5, 5):
+            value = np.random.default_rng(rows).standard_normal((rows, 3)).astype("float32")
+            np.testing.assert_allclose(exe(value), np.tanh(value), rtol=1e-5)
+
     def test_kernels_that_python_runs_need_all_shapes(self):
         class AnySize(Toolchain):
             name = "python_any_size"
@@ -73,7 +105,7 @@ class RunByPython(unittest.TestCase):
                 return None
 
             def relay_to_runtime(self, function, input_layouts, output_layouts, threads):
-                return collage.toolchain.Compiled(b"")
+                return Compiled(b"")
 
         register_toolchain(AnySize())
         x = relay.var("x", shape=(None, 3))

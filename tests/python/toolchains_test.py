@@ -1,6 +1,6 @@
-"""Toolchains from Python: hooks, kernels, workers, failures; ONNX Runtime as one of them."""
+"""Toolchains from Python: hooks, kernels, workers, failures; those that the command has, too."""
 
-import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -13,8 +13,6 @@ import collage
 from collage import relay
 from collage.toolchain import Availability, Compiled, Pattern, Toolchain, register_toolchain
 from own_folder import in_folder, setUpModule, tearDownModule  # noqa: F401
-
-HAS_ONNXRUNTIME = importlib.util.find_spec("onnxruntime") is not None
 
 
 class NumPy(Toolchain):
@@ -75,6 +73,10 @@ def network(rows=2):
     x = relay.var("x", shape=(rows, 8))
     w = relay.const(np.random.default_rng(3).standard_normal((4, 8)).astype("float32"))
     return relay.Function([x], relay.exp(relay.nn.relu(relay.nn.dense(x, w))))
+
+
+def available(name):
+    return any(row["name"] == name and row["available"] for row in collage.toolchains())
 
 
 def expected(net, x):
@@ -216,64 +218,23 @@ class FromPython(unittest.TestCase):
             register_toolchain(Odd())
 
 
-class OnnxRuntime(unittest.TestCase):
-    def test_is_listed_with_its_version_or_why_not(self):
-        row = next(row for row in collage.toolchains() if row["name"] == "onnxruntime")
-        if HAS_ONNXRUNTIME:
-            import onnxruntime
+class BuiltIn(unittest.TestCase):
+    def test_the_command_has_the_same_and_takes_the_same_by_default(self):
+        code = "import collage, json; print(json.dumps(collage.toolchains()))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        program = os.path.join(os.path.dirname(collage.__file__), "..", "..", "bin", "collage")
+        listed = subprocess.run([program, "targets", "--json"], capture_output=True, text=True, check=True)
+        self.assertEqual(json.loads(done.stdout), json.loads(listed.stdout)["toolchains"])
 
-            self.assertEqual((row["available"], row["version"]), (True, onnxruntime.__version__))
-        else:
-            self.assertIn("is not installed", row["reason"])
+    @unittest.skipUnless(available("onnxruntime"), "ONNX Runtime is not here")
+    def test_onnx_runtime_is_measured_and_competes(self):
+        import onnxruntime
 
-    @unittest.skipUnless(HAS_ONNXRUNTIME, "the wheel onnxruntime is not installed")
-    def test_runs_whole_networks(self):
-        random = np.random.default_rng(2)
-        x = relay.var("x", shape=(1, 3, 16, 16))
-        w = relay.const(random.standard_normal((8, 3, 3, 3)).astype("float32"))
-        net = relay.Function(
-            [x], relay.nn.softmax(relay.nn.batch_flatten(relay.nn.relu(relay.nn.conv2d(x, w, padding=[1, 1]))))
-        )
-        image = random.standard_normal((1, 3, 16, 16)).astype("float32")
-        native = collage.compile(net, threads=1, partition_for="native")
-        for threads in (1, 2):
-            exe = collage.compile(net, threads=threads, partition_for="onnxruntime")
-            self.assertEqual([part.toolchain for part in exe.partitions], ["onnxruntime"])
-            np.testing.assert_allclose(exe(image), native(image), rtol=1e-4, atol=1e-6)
-
-    @unittest.skipUnless(HAS_ONNXRUNTIME, "the wheel onnxruntime is not installed")
-    def test_is_measured_and_competes(self):
         report = collage.compile(network(), threads=1, toolchains=["onnxruntime"]).report
+        row = next(row for row in report["toolchains"] if row["name"] == "onnxruntime")
+        self.assertEqual(row["version"], onnxruntime.__version__)
         single = next(one for one in report["play_off"] if one["name"] == "onnxruntime")
         self.assertEqual((single["failure"], single["partitions"]), ("", {"onnxruntime": 1}))
-
-    @unittest.skipUnless(HAS_ONNXRUNTIME, "the wheel onnxruntime is not installed")
-    def test_executables_run_without_python(self):
-        path, inputs, outputs = in_folder("ort.clg"), in_folder("in.npz"), in_folder("out.npz")
-        net = network()
-        collage.compile(net, path, threads=1, partition_for="onnxruntime")
-        x = np.ones((2, 8), "float32")
-        np.savez(inputs, **{"in.x": x})
-        program = os.path.join(os.path.dirname(collage.__file__), "..", "..", "bin", "collage")
-        subprocess.run(
-            [program, "run", path, "--inputs", inputs, "--outputs", outputs], check=True, capture_output=True
-        )
-        (result,) = np.load(outputs).values()
-        np.testing.assert_allclose(result, expected(net, x), rtol=1e-5)
-
-    @unittest.skipUnless(HAS_ONNXRUNTIME, "the wheel onnxruntime is not installed")
-    def test_every_operator_that_it_takes_agrees_with_the_reference(self):
-        failures, tried = [], 0
-        for name, function in collage._core.operator_examples():
-            if collage.support(function, ["onnxruntime"])["toolchains"][0]["taken"] == 0:
-                continue
-            tried += 1
-            try:
-                collage.compile(function, threads=1, partition_for="onnxruntime")
-            except collage.Error as error:
-                failures.append(f"{name}: {error}")
-        self.assertGreater(tried, 80)
-        self.assertEqual(failures, [])
 
 
 class Searches(unittest.TestCase):

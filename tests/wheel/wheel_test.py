@@ -98,12 +98,10 @@ def use_it(folder: Path, wheels: Path, home: Path) -> None:
     # The extras.
     run([*install, "collage-compiler[openvino,onnxruntime]"], clean, home)
     print(run([folder / "bin/python", SCRIPT, model, values, *always, "openvino", "onnxruntime"], clean, home), end="")
-    run(
-        [command, "compile", model, "-o", "vino.clg", "--threads", "1", "--partition-for", "openvino", "--quiet"],
-        clean,
-        home,
-    )
-    run([command, "run", "vino.clg", "--inputs", values, "--compare", values], clean, home)
+    for name in ("openvino", "onnxruntime"):
+        options = ["--threads", "1", "--partition-for", name, "--quiet"]
+        run([command, "compile", model, "-o", f"{name}.clg", *options], clean, home)
+        run([command, "run", f"{name}.clg", "--inputs", values, "--compare", values], clean, home)
 
 
 def main() -> None:

@@ -101,6 +101,10 @@ class Provider(unittest.TestCase):
         for ours, theirs in zip(outputs, expected(perceptron(), feeds), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
+    def test_executables_may_hold_kernels_of_onnx_runtime(self):
+        made = session(perceptron(), "within", toolchains="onnxruntime", partition_for="onnxruntime")
+        self.check(made, perceptron(), x())
+
     def test_open_sizes_may_be_others_in_every_run(self):
         content = perceptron("rows")
         made = session(content, configure=record)

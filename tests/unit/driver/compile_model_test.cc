@@ -352,7 +352,7 @@ TEST_F(CompileModelTest, TheFinalDecidesAndIsRemembered) {
 TEST_F(CompileModelTest, EveryBuiltInToolchainHasARevision) {
   ProbeToolchains();
   const ToolchainRegistry& registry = ToolchainRegistry::Global();
-  for (const char* name : {"native", "dnnl", "openvino", "xnnpack", "blas", "xsmm", "onednn_graph"}) {
+  for (const char* name : {"native", "dnnl", "openvino", "xnnpack", "blas", "xsmm", "onednn_graph", "onnxruntime"}) {
     ASSERT_NE(registry.Find(name), nullptr);
     EXPECT_EQ(registry.RevisionOf(*registry.Find(name)).size(), 8u);
   }

@@ -1,42 +1,23 @@
-// library.cc: where the library is, and how sessions are made.
+// library.cc: opening the library, and how sessions are made.
 #include "backends/onnxruntime/loader/library.h"
 
 #include <dlfcn.h>
 
-#include <filesystem>
 #include <mutex>
 
-#include "support/dynamic_library.h"
-#include "support/environment.h"
+#include "backends/onnxruntime/library_file.h"
 #include "support/machine.h"
 
 namespace collage::onnxruntime {
 namespace {
 
-constexpr const char* kHint = "install it with pip install onnxruntime, or name its library in $COLLAGE_ONNXRUNTIME";
-
-/// Returns candidates for the library, in the order in which they are tried.
-std::vector<std::string> Candidates(const std::string& hinted) {
-  std::vector<std::string> paths;
-  if (const auto chosen = GetEnvironment("COLLAGE_ONNXRUNTIME")) paths.push_back(*chosen);
-  if (!hinted.empty()) paths.push_back(hinted);
-  std::error_code ignored;
-  const auto wheel = FindInPackages("onnxruntime/capi").value_or("");
-  for (const auto& file : std::filesystem::directory_iterator(wheel, ignored)) {
-    const std::string name = file.path().filename().string();
-    if (name.starts_with("libonnxruntime.so")) paths.push_back(file.path().string());
-  }
-  paths.emplace_back("libonnxruntime.so.1");
-  return paths;
-}
-
 void* Open(const std::string& hinted) {
   std::string reasons;
-  for (const std::string& path : Candidates(hinted)) {
+  for (const std::filesystem::path& path : LibraryPaths(hinted)) {
     if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
     reasons += (reasons.empty() ? "" : "; ") + std::string(dlerror());
   }
-  throw Error(ErrorCategory::kUnavailable, "ONNX Runtime's library cannot be opened: " + reasons, "", kHint);
+  throw Error(ErrorCategory::kUnavailable, "ONNX Runtime's library cannot be opened: " + reasons, "", kLibraryHint);
 }
 
 }  // namespace
@@ -53,13 +34,13 @@ Library::Library(const std::string& hinted) {
   void* handle = Open(hinted);
   const auto get_base = reinterpret_cast<const ApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"));
   if (get_base == nullptr) {
-    throw Error(ErrorCategory::kUnavailable, "ONNX Runtime's library has no OrtGetApiBase", "", kHint);
+    throw Error(ErrorCategory::kUnavailable, "ONNX Runtime's library has no OrtGetApiBase", "", kLibraryHint);
   }
   const ApiBase* base = get_base();
   version_ = base->version();
   api_ = base->get_api(kApiVersion);
   if (api_ == nullptr) {
-    throw Error(ErrorCategory::kUnavailable, fmt::format("ONNX Runtime {} is too old", version_), "", kHint);
+    throw Error(ErrorCategory::kUnavailable, fmt::format("ONNX Runtime {} is too old", version_), "", kLibraryHint);
   }
   Check<CreateEnv>(ErrorCategory::kUnavailable, "start", kLogErrors, "collage", &env_);
   Check<CreateCpuMemoryInfo>(ErrorCategory::kUnavailable, "start", kDeviceAllocator, kMemTypeDefault, &memory_);

@@ -14,8 +14,8 @@ namespace collage::onnxruntime {
 /// The library and its one environment, which live as long as the process.
 class Library : public ApiTable {
  public:
-  /// Opens it when it is first asked for: $COLLAGE_ONNXRUNTIME, `hinted`, the one of the environment that this was
-  /// built with, the system's. Throws kUnavailable with the loader's reason.
+  /// Opens the first of `LibraryPaths` that can be opened, when it is first asked for. Throws kUnavailable with the
+  /// reasons of the system's linker.
   static Library& Get(const std::string& hinted);
 
   const Env* env() const { return env_; }

@@ -1,40 +1,15 @@
-// loader.cc: kernels from blobs that hold an ONNX model. A blob: the length of a text (8 bytes, little endian), the
-// text, JSON {"library": where ONNX Runtime was, "version": …, "inputs" and "outputs": [{"name", "shape",
-// "element_type", "bytes"}]}, the model. Symbolic sizes are -1; `bytes` are those of an element then.
-#include <fmt/format.h>
-
+// loader.cc: kernels from blobs that hold an ONNX model.
 #include <algorithm>
-#include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <string>
 #include <vector>
 
+#include "backends/onnxruntime/blob.h"
 #include "backends/onnxruntime/loader/library.h"
 #include "collage/runtime/kernel.h"
 #include "collage/support/error.h"
 
 namespace collage::onnxruntime {
 namespace {
-
-using Json = nlohmann::json;
-
-struct Port {
-  std::string name;
-  std::vector<int64_t> shape;
-  int element_type = 0;  ///< TensorProto.DataType, which is ONNXTensorElementDataType, too
-  size_t bytes = 0;
-
-  bool is_symbolic() const { return std::ranges::find(shape, -1) != shape.end(); }
-};
-
-std::vector<Port> PortsFrom(const Json& rows) {
-  std::vector<Port> ports;
-  for (const Json& row : rows) {
-    ports.push_back({row.at("name"), row.at("shape"), row.at("element_type"), row.at("bytes")});
-  }
-  return ports;
-}
 
 class OnnxRuntimeKernel : public Kernel {
  public:
@@ -131,25 +106,10 @@ class OnnxRuntimeKernel : public Kernel {
 class OnnxRuntimeLoader : public KernelLoader {
  public:
   std::unique_ptr<Kernel> Load(const KernelImage& image) override {
-    uint64_t size = 0;
-    if (image.blob.size() < sizeof size) Damaged("too short");
-    std::memcpy(&size, image.blob.data(), sizeof size);
-    const std::span<const std::byte> rest = image.blob.subspan(sizeof size);
-    if (size > rest.size()) Damaged("its description is cut off");
-    const std::string_view text(reinterpret_cast<const char*>(rest.data()), size);
-    try {
-      const Json json = Json::parse(text);
-      const Library& library = Library::Get(json.value("library", ""));
-      return std::make_unique<OnnxRuntimeKernel>(library, rest.subspan(size), PortsFrom(json.at("inputs")),
-                                                 PortsFrom(json.at("outputs")), image.num_threads);
-    } catch (const Json::exception& error) {
-      Damaged(error.what());
-    }
-  }
-
- private:
-  [[noreturn]] static void Damaged(const std::string& how) {
-    throw Error(ErrorCategory::kCorrupt, "no kernel of ONNX Runtime: " + how);
+    BlobParts parts = ReadBlob(image.blob);
+    const Library& library = Library::Get(parts.description.library);
+    return std::make_unique<OnnxRuntimeKernel>(library, parts.model, std::move(parts.description.inputs),
+                                               std::move(parts.description.outputs), image.num_threads);
   }
 };
 

@@ -1,8 +1,7 @@
-// onnxruntime_settings_test.cc: what ONNX Runtime is told, by what the processor has. Its kernels are tested from
-// Python.
-#include <gmock/gmock.h>
-
+// library_test.cc: what ONNX Runtime is told, by what the processor has.
 #include "backends/onnxruntime/loader/library.h"
+
+#include <gmock/gmock.h>
 
 namespace collage::onnxruntime {
 namespace {
