@@ -128,7 +128,7 @@ def to_onnx(
     module = IRModule.from_expr(mod) if isinstance(mod, Function) else mod
     names = _arguments.names(output_names, "output_names", separator=None)
     if path is None:
-        return _core.to_onnx(module, names, [])
+        return _core.to_onnx(module, names)
     _core.write_onnx(module, os.fspath(path), names)
     return None
 

@@ -254,30 +254,6 @@ void BindExprs(nb::module_& m) {
       },
       "The names of all operators.");
   m.def(
-      "operator_examples",
-      [] {
-        std::vector<std::pair<std::string, Function>> examples;
-        for (const Op& op : AllOps()) {
-          if (op->def().examples.empty()) continue;
-          const OpExample& example = op->def().examples.front();
-          std::vector<Var> params;
-          std::vector<Expr> args;
-          for (const Type& type : example.args) {
-            std::vector<Expr> parts;
-            for (const Type& part : FlattenTensorTypes(type)) {
-              params.push_back(MakeVar("x" + std::to_string(params.size()), part));
-              parts.push_back(params.back());
-            }
-            args.push_back(AsTupleType(type) == nullptr ? parts.at(0) : MakeTuple(parts));
-          }
-          const Function function = MakeFunction(params, MakeCall(op->name(), args, example.attrs));
-          InferType(function);
-          examples.emplace_back(op->name(), function);
-        }
-        return examples;
-      },
-      "For each operator that has one, a function of one call on arguments that tests try it with.");
-  m.def(
       "scalar", [](double value, const std::string& dtype) { return MakeScalar(value, DataType::FromString(dtype)); },
       "value"_a, "dtype"_a, "A constant of rank 0.");
   m.def(

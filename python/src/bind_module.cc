@@ -177,13 +177,12 @@ void BindModule(nb::module_& m) {
   m.def("from_onnx", &FromOnnx, "path"_a, "shapes"_a, "constants"_a, "dims"_a, "lengths"_a, "See `from_onnx`.");
   m.def(
       "to_onnx",
-      [](const IRModule& module, const std::vector<std::string>& output_names,
-         const std::vector<std::string>& input_names) {
-        const std::string bytes = ExportOnnx(RunPasses({"qnn.CanonicalizeOps"}, module),
-                                             {.input_names = input_names, .output_names = output_names});
+      [](const IRModule& module, const std::vector<std::string>& output_names) {
+        const std::string bytes =
+            ExportOnnx(RunPasses({"qnn.CanonicalizeOps"}, module), {.output_names = output_names});
         return nb::bytes(bytes.data(), bytes.size());
       },
-      "module"_a, "output_names"_a, "input_names"_a, "See `collage.frontend.to_onnx`.");
+      "module"_a, "output_names"_a, "See `collage.frontend.to_onnx`.");
   m.def(
       "write_onnx",
       [](const IRModule& module, const std::filesystem::path& path, const std::vector<std::string>& output_names) {

@@ -10,7 +10,6 @@
 #include "bindings.h"
 #include "casters.h"
 #include "collage/compile.h"
-#include "collage/frontend/onnx_export.h"
 #include "collage/runtime/kernel.h"
 #include "collage/target/library_functions.h"
 #include "collage/target/toolchain.h"
@@ -77,15 +76,6 @@ void BindToolchain(nb::module_& m) {
   m.def(
       "why_functions_missing", [](nb::handle functions) { return WhyFunctionsMissing(FunctionsFrom(functions)); },
       "functions"_a, "See `collage.toolchain.why_functions_missing`.");
-  m.def(
-      "why_not_onnx",
-      [](const Expr& call) -> std::string {
-        const auto* node = As<CallNode>(call);
-        if (node == nullptr || node->op() == nullptr) return "no call of an operator";
-        const Result<void> answer = CanExportOnnx(*node);
-        return answer.ok() ? "" : answer.reason().text;
-      },
-      "call"_a, "Why a typed call cannot be exported to ONNX; empty when it can.");
   m.def(
       "serve_worker",
       [](const std::string& wanted, double timeout_seconds, int64_t memory_bytes) {
