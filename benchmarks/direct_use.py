@@ -9,8 +9,7 @@ MODEL is a name below $COLLAGE_MODELS (~/.cache/collage/models), such as full/re
 
     targets --support                    operators that the toolchain does not take: a model that it cannot take whole is named with
                                          the reason, and skipped
-    compile --partition-for TOOLCHAIN    no search: the largest partitions that the toolchain takes; by the Python package for
-                                         onnxruntime, which is registered there
+    compile --partition-for TOOLCHAIN    no search: the largest partitions that the toolchain takes
     bench_openvino_peer, bench_onnxruntime_peer
                                          that executable and the vendor's own API on the ONNX file, interleaved in one
                                          process, same threads and options; repeated, since the placement of memory varies,
@@ -32,7 +31,7 @@ from pathlib import Path
 from statistics import median
 
 from repeatability import model_file, report_name, shape_arguments
-from whole_models import SHAPES, KeptRows, NotComparable, pinned_to_one, print_rows, run
+from whole_models import KeptRows, NotComparable, pinned_to_one, print_rows, run
 
 HEADER = (
     "| model | threads | partitions | through Collage | directly | ratio | smallest, largest | of minima | difference |\n"
@@ -41,39 +40,15 @@ HEADER = (
 LINE = re.compile(
     r"collage ([0-9.]+) ms [^,]*, [A-Za-z ]+ ([0-9.]+) ms .*ratio of p50 ([0-9.]+), of minima ([0-9.]+).*difference ([0-9.e+-]+)"
 )
-# What the command does not know, since it is registered from Python: a function of the package by name, its arguments as JSON.
-IN_PYTHON = """
-import collage, json, sys
-found = getattr(collage, sys.argv[1])(**json.loads(sys.argv[2]))
-print(json.dumps(found if isinstance(found, dict) else found.report))
-"""
-FROM_PYTHON = {"onnxruntime"}
 ROOT = Path(__file__).resolve().parent.parent
 # Reasons that are told why a model is not taken whole.
 MOST_REASONS = 3
 
 
-def ask_python(function: str, name: str, arguments: argparse.Namespace, **more: object) -> str:
-    shapes = [shape.split("=") for shape in SHAPES.get(name, [])]
-    options = {
-        "model": str(model_file(name)),
-        "shapes": {tensor: [int(size) for size in sizes.split("x")] for tensor, sizes in shapes},
-        **more,
-    }
-    python = ROOT / ".venv/bin/python"
-    interpreter = str(python) if python.exists() else sys.executable
-    path = f"PYTHONPATH={Path(arguments.build) / 'python'}"
-    return run(["env", path, interpreter, "-c", IN_PYTHON, function, json.dumps(options)])
-
-
 def check_support(name: str, arguments: argparse.Namespace) -> None:
     """Throws NotComparable for a model that the toolchain does not take whole."""
-    if arguments.toolchain in FROM_PYTHON:
-        text = ask_python("support", name, arguments, toolchains=[arguments.toolchain])
-    else:
-        command = [str(Path(arguments.build) / "bin/collage"), "targets", "--support", str(model_file(name)), "--json"]
-        text = run([*command, "--toolchains", arguments.toolchain, *shape_arguments(name)])
-    report = json.loads(text)
+    command = [str(Path(arguments.build) / "bin/collage"), "targets", "--support", str(model_file(name)), "--json"]
+    report = json.loads(run([*command, "--toolchains", arguments.toolchain, *shape_arguments(name)]))
     reasons = [
         f"{operator['name']} (not {refused['calls']} of {operator['calls']}: {refused['reason']})"
         for operator in report["toolchains"][0]["operators"]
@@ -88,9 +63,6 @@ def check_support(name: str, arguments: argparse.Namespace) -> None:
 
 def compile_alone(name: str, executable: Path, arguments: argparse.Namespace) -> str:
     """The report, as JSON."""
-    if arguments.toolchain in FROM_PYTHON:
-        options = {"output": str(executable), "partition_for": arguments.toolchain, "threads": arguments.threads}
-        return ask_python("compile", name, arguments, database=arguments.database, **options)
     command = [str(Path(arguments.build) / "bin/collage"), "compile", str(model_file(name)), "-o", str(executable)]
     command += ["--quiet", "--json", "--partition-for", arguments.toolchain, "--threads", str(arguments.threads)]
     command += ["--database", arguments.database] if arguments.database else []

@@ -11,8 +11,9 @@
 namespace collage {
 
 PlayOffResult Compilation::Compare(const std::vector<ContenderModule>& contenders,
-                                   std::optional<double> timed_seconds) {
+                                   std::optional<double> timed_seconds, std::optional<WorkerLimits> limits) {
   PlayOffOptions settings = PlayOffSettings();
+  if (limits) settings.limits = *limits;
   if (timed_seconds) settings.first_seconds = settings.final_seconds = *timed_seconds;
   // There is something to fall back to; else it is the first answer.
   if (checkpoints_.written && !IsStopped()) settings.should_stop = options_.should_stop;
