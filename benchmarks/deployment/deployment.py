@@ -11,8 +11,8 @@ over these, with files in the page cache:
     first result        from the start of the process; of the program until it ends, with the outputs written
     p50                 median of --runs runs after that
     peak memory         the largest resident set (VmHWM), of pages of files, too
-    another instance    private memory that one more adds to a process that has some: an instance of `--emit shared`, a run of one
-                        session at the same time by one more thread in ONNX Runtime, an infer request in OpenVINO
+    another instance    private memory by which a process grows that can compute one more at the same time, all processors at hand:
+                        by an instance of `--emit shared`, a run of the same session in ONNX Runtime, a stream in OpenVINO
 
 OpenVINO computes in float32, as the others do. Every contender's outputs are compared with those of the .npz (rtol 1e-3, atol
 1e-4). Prints a Markdown table. Nothing else should run meanwhile.
@@ -20,6 +20,7 @@ OpenVINO computes in float32, as the others do. Every contender's outputs are co
 
 import argparse
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -79,18 +80,19 @@ class Program:
         median = re.search(r"p50 ([0-9.]+) ms", printed)
         if median is None:
             raise RuntimeError(f"{self._program} printed no median: {printed}")
-        instance = json.loads(run([*pinned, sys.executable, str(ONE_PROCESS), "Collage", str(self._library), str(self._inputs)]))
-        return Sample(first, float(median[1]) / 1e3, peak, instance["instance_bytes"])
+        instance = another_instance("Collage", self._library, self._inputs, self._arguments)
+        return Sample(first, float(median[1]) / 1e3, peak, instance)
 
 
 class Engine:
     """A Python process with an engine's wheel."""
 
     def __init__(self, name: str, model: str, inputs: Path, arguments: argparse.Namespace, folder: Path) -> None:
+        self._engine, self._arguments = name, arguments
         self.name = f"Python, {name} {distribution(WHEELS[name]).version}"
         self._outputs = folder / "outputs.npz"
         self._inputs = inputs
-        file = Path(f"{models_folder() / model}.onnx")
+        self._file = file = Path(f"{models_folder() / model}.onnx")
         more = ["--threads", str(arguments.threads), "--runs", str(arguments.runs), "--outputs", str(self._outputs)]
         self._command = [*pinned_to_one(arguments), sys.executable, str(ONE_PROCESS), name, str(file), str(inputs), *more]
         wheel = sum(Path(one.locate()).stat().st_size for one in distribution(WHEELS[name]).files or [] if one.locate().is_file())
@@ -107,7 +109,18 @@ class Engine:
             raise RuntimeError(f"{' '.join(self._command)}\nexit code {process.returncode}")
         check_outputs(self._outputs, self._inputs)
         said = json.loads(rest)
-        return Sample(first, said["p50_seconds"], said["peak_bytes"], said["instance_bytes"])
+        instance = another_instance(self._engine, self._file, self._inputs, self._arguments)
+        return Sample(first, said["p50_seconds"], said["peak_bytes"], instance)
+
+
+def another_instance(engine: str, file: Path, inputs: Path, arguments: argparse.Namespace) -> float:
+    """Bytes by which private memory grows with each instance, from one to as many as there are processors."""
+    most = len(os.sched_getaffinity(0)) // arguments.threads
+    if most < 2:
+        raise RuntimeError("instances cannot run at the same time: this process has too few processors")
+    command = [sys.executable, str(ONE_PROCESS), engine, str(file), str(inputs), "--threads", str(arguments.threads)]
+    one, all_ = (json.loads(run([*command, "--instances", str(count)]))["private_bytes"] for count in (1, most))
+    return (all_ - one) / (most - 1)
 
 
 def run_watched(command: list[str]) -> tuple[str, float]:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """one_process.py: one process of an engine, as a user deploys it, for deployment.py.
 
-    one_process.py ENGINE FILE INPUTS.npz [--threads 1] [--runs 300] [--outputs OUTPUTS.npz]
+    one_process.py ENGINE FILE INPUTS.npz [--threads 1] [--runs 300] [--outputs OUTPUTS.npz] [--instances COUNT]
 
 ENGINE is "ONNX Runtime" or "OpenVINO", and FILE the model; a line is printed as soon as the first result is there, and JSON at the
-end: the median run, the peak of resident memory, and the private memory of another instance. For "Collage", FILE is a library that
-`collage compile --emit shared` wrote, and only the last of these is printed.
+end: the median run, and the peak of resident memory. With --instances, so many instances run at the same time, and JSON has the
+private memory of the process. There ENGINE may be "Collage", and FILE a library that `collage compile --emit shared` wrote.
 """
 
 import argparse
@@ -13,16 +13,15 @@ import ctypes
 import json
 import re
 import statistics
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-FURTHER = 8  # instances beside the first
-ROUNDS = 20  # of runs at the same time
+ROUNDS = 50  # of runs at the same time
 Arrays = dict[str, np.ndarray]
 
 
@@ -33,17 +32,27 @@ def peak_bytes() -> int:
 
 
 def private_bytes() -> int:
-    """Memory that no other process shares: what another instance takes from the machine."""
+    """Memory that no other process shares."""
     text = Path("/proc/self/smaps_rollup").read_text()
     return sum(int(kilobytes) * 1024 for kilobytes in re.findall(r"^Private_(?:Clean|Dirty):\s+(\d+) kB", text, re.MULTILINE))
 
 
+def in_threads(pool: ThreadPoolExecutor, runs: list[Callable[[], Any]]) -> None:
+    """Calls each in a thread of the pool's."""
+    for done in [pool.submit(run) for run in runs]:
+        done.result()
+
+
 class OnnxRuntime:
+    """A session serves many threads: an instance is a run of it."""
+
     def __init__(self, arguments: argparse.Namespace, inputs: Arrays) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = arguments.threads
+        self._count = arguments.instances or 1
+        self._pool = ThreadPoolExecutor(self._count)
         self._session = onnxruntime.InferenceSession(arguments.file, options, providers=["CPUExecutionProvider"])
         self._inputs = inputs
 
@@ -51,28 +60,34 @@ class OnnxRuntime:
         names = [one.name for one in self._session.get_outputs()]
         return dict(zip(names, self._session.run(None, self._inputs), strict=True))
 
-    def further(self, count: int) -> list[Callable[[], Any]]:
-        """A session serves many threads: another instance is another run of it at the same time."""
-        return [self.run] * count
+    def run_at_once(self) -> None:
+        in_threads(self._pool, [self.run] * self._count)
 
 
 class OpenVino:
+    """Streams compute at the same time: an instance is one of them, with a request."""
+
     def __init__(self, arguments: argparse.Namespace, inputs: Arrays) -> None:
         import openvino
 
-        settings = {"INFERENCE_NUM_THREADS": str(arguments.threads), "PERFORMANCE_HINT": "LATENCY"}
-        settings["INFERENCE_PRECISION_HINT"] = "f32"
-        self._model = openvino.Core().compile_model(arguments.file, "CPU", settings)
-        self._request = self._model.create_infer_request()
+        count = arguments.instances or 1
+        settings = {"INFERENCE_NUM_THREADS": str(count * arguments.threads), "INFERENCE_PRECISION_HINT": "f32"}
+        settings |= {"PERFORMANCE_HINT": "LATENCY"} if count == 1 else {"NUM_STREAMS": str(count)}
+        model = openvino.Core().compile_model(arguments.file, "CPU", settings)
+        streams = int(model.get_property("NUM_STREAMS"))
+        if streams != count:
+            raise RuntimeError(f"OpenVINO made {streams} streams of {count}: this process has too few processors")
+        self._requests = [model.create_infer_request() for _ in range(count)]
         self._inputs = inputs
 
     def run(self) -> Arrays:
-        results = self._request.infer(self._inputs)
-        return {port.get_any_name(): value for port, value in results.items()}
+        return {port.get_any_name(): value for port, value in self._requests[0].infer(self._inputs).items()}
 
-    def further(self, count: int) -> list[Callable[[], Any]]:
-        requests = [self._model.create_infer_request() for _ in range(count)]
-        return [lambda request=request: request.infer(self._inputs) for request in requests]
+    def run_at_once(self) -> None:
+        for request in self._requests:
+            request.start_async(self._inputs)
+        for request in self._requests:
+            request.wait()
 
 
 class Collage:
@@ -84,7 +99,8 @@ class Collage:
         load = getattr(self._library, Path(arguments.file).stem.removeprefix("lib") + "_load")
         self._model = ctypes.c_void_p()
         self._check(load(ctypes.byref(self._model)))
-        self._run = self._instance()
+        self._runs = [self._instance() for _ in range(arguments.instances)]
+        self._pool = ThreadPoolExecutor(len(self._runs))
 
     def _check(self, status: int) -> None:
         if status != 0:
@@ -103,52 +119,35 @@ class Collage:
             self._check(self._library.collage_instance_copy_input(instance, index, data, size))
         return lambda: self._check(self._library.collage_instance_run(instance))
 
-    def run(self) -> Any:
-        return self._run()
-
-    def further(self, count: int) -> list[Callable[[], Any]]:
-        return [self._instance() for _ in range(count)]
+    def run_at_once(self) -> None:
+        in_threads(self._pool, self._runs)
 
 
-def run_at_once(runs: list[Callable[[], Any]]) -> None:
-    """Calls each in a thread of its own, some times; all begin together."""
-    barrier = threading.Barrier(len(runs))
-
-    def work(call: Callable[[], Any]) -> None:
-        for _ in range(ROUNDS):
-            barrier.wait()
-            call()
-
-    threads = [threading.Thread(target=work, args=(call,)) for call in runs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def instance_bytes(engine: Any) -> float:
-    """Private memory by which each further instance grows the process."""
-    run_at_once([engine.run])
-    before = private_bytes()
-    run_at_once([engine.run, *engine.further(FURTHER)])
-    return (private_bytes() - before) / FURTHER
+ENGINES: dict[str, Callable[[argparse.Namespace, Arrays], Any]] = {
+    "ONNX Runtime": OnnxRuntime,
+    "OpenVINO": OpenVino,
+    "Collage": Collage,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("engine", choices=["ONNX Runtime", "OpenVINO", "Collage"])
+    parser.add_argument("engine", choices=list(ENGINES))
     parser.add_argument("file")
     parser.add_argument("inputs")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--outputs")
+    parser.add_argument("--instances", type=int, default=0, metavar="COUNT")
     arguments = parser.parse_args()
     with np.load(arguments.inputs) as file:
         inputs = dict(file)
-    if arguments.engine == "Collage":
-        print(json.dumps({"instance_bytes": instance_bytes(Collage(arguments, inputs))}))
+    engine = ENGINES[arguments.engine](arguments, inputs)
+    if arguments.instances:
+        for _ in range(ROUNDS):
+            engine.run_at_once()
+        print(json.dumps({"private_bytes": private_bytes()}))
         return
-    engine = (OnnxRuntime if arguments.engine == "ONNX Runtime" else OpenVino)(arguments, inputs)
     results = engine.run()
     print("first", flush=True)
     if arguments.outputs:
@@ -158,8 +157,7 @@ def main() -> None:
         started = time.perf_counter()
         engine.run()
         times.append(time.perf_counter() - started)
-    said = {"p50_seconds": statistics.median(times), "peak_bytes": peak_bytes()}
-    print(json.dumps(said | {"instance_bytes": instance_bytes(engine)}))
+    print(json.dumps({"p50_seconds": statistics.median(times), "peak_bytes": peak_bytes()}))
 
 
 if __name__ == "__main__":
