@@ -10,8 +10,8 @@
 
 namespace collage {
 
-PlayOffResult Compilation::Compare(const std::vector<ContenderModule>& contenders,
-                                   std::optional<double> timed_seconds, std::optional<WorkerLimits> limits) {
+PlayOffResult Compilation::Compare(const std::vector<ContenderModule>& contenders, std::optional<double> timed_seconds,
+                                   std::optional<WorkerLimits> limits) {
   PlayOffOptions settings = PlayOffSettings();
   if (limits) settings.limits = *limits;
   if (timed_seconds) settings.first_seconds = settings.final_seconds = *timed_seconds;
