@@ -118,8 +118,11 @@ class Viewers(unittest.TestCase):
                 for result in results.values():
                     typed(result, builder.NodeDataResult)
                 total = sum(result["value"] for result in results.values())
-                whole = 100 if name == "share" else 1e6 * sum(step["p50_seconds"] for step in self.profile["steps"])
-                self.assertAlmostEqual(total, whole, delta=1e-6 * whole)
+                # A change of layout, which some mixes have, is of no node.
+                of_nodes = 1e6 * sum(step["p50_seconds"] for step in self.profile["steps"] if step["nodes"])
+                whole = 1e6 * sum(step["p50_seconds"] for step in self.profile["steps"])
+                wanted = 100 * of_nodes / whole if name == "share" else of_nodes
+                self.assertAlmostEqual(total, wanted, delta=1e-6 * wanted)
 
     def test_a_model_that_netron_shows(self):
         self.export("--format", "onnx", "--model", "model.onnx", "--profile", "p.json", "-o", "seen.onnx")
