@@ -63,6 +63,17 @@ def existing(path: str | os.PathLike[str]) -> str:
     return text
 
 
+def session_threads(given: int | None, intra_op: int) -> int | None:
+    """Returns the threads of a session that has both a setting and ONNX Runtime's ``intra_op_num_threads``, 0 for unset.
+
+    Raises:
+        InputError: they contradict each other.
+    """
+    if given and intra_op and given != intra_op:
+        raise InputError(f"{given} contradicts intra_op_num_threads={intra_op}", "threads", "give one of them")
+    return intra_op or given
+
+
 def content(given: object) -> bytes | None:
     """Returns the bytes of an object that holds or reads some: bytes, a memory view, an open file; None for others.
 

@@ -329,10 +329,7 @@ class InferenceSession:
 
     def _threads(self, settings: Settings) -> int:
         asked = self._options.intra_op_num_threads
-        given = settings.get("threads")
-        if asked and given and asked != given:
-            raise InputError(f"{given} contradicts intra_op_num_threads={asked}", "threads", "give one of them")
-        return asked or given or _core.available_processors()
+        return _arguments.session_threads(settings.get("threads"), asked) or _core.available_processors()
 
     def run(
         self, output_names: str | Sequence[str] | None, input_feed: Mapping[str, Any], run_options: None = None

@@ -18,8 +18,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from collage import _core
-from collage.errors import InputError, UnavailableError
+from collage import _arguments, _core
+from collage.errors import UnavailableError
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -85,10 +85,8 @@ def add_to(
     import onnxruntime
 
     register()
-    given: dict[str, Any] = {**settings}
-    threads = session_options.intra_op_num_threads
-    if threads and given.setdefault("threads", threads) != threads:
-        raise InputError(f"{given['threads']} contradicts intra_op_num_threads={threads}", "threads")
+    threads = _arguments.session_threads(settings.get("threads"), session_options.intra_op_num_threads)
+    given: dict[str, Any] = {**settings, "threads": threads}
     texts = {name: _text(value) for name, value in given.items() if value is not None}
     if cache_folder is not None:
         texts["cache_folder"] = os.fspath(cache_folder)

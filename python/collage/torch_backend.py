@@ -44,12 +44,46 @@ def _is_size(example: Any) -> bool:
     return type(example).__name__ in ("int", "SymInt")
 
 
-class _Compiled:
+class _Captured:
     """A captured graph: compiled when it is first called, and again when a parameter has changed."""
 
     def __init__(self, torch: Any, graph_module: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> None:
         self._torch = torch
         self._options = dict(options)
+        nodes = _placeholders(graph_module)
+        self._constant = [_is_constant(torch, node, example) for node, example in zip(nodes, examples)]
+        self._prepare(graph_module, examples)
+        self._refresh(examples)
+
+    def _prepare(self, graph_module: Any, examples: Sequence[Any]) -> None:
+        """What is found out once."""
+        raise NotImplementedError
+
+    def _compile(self, args: Sequence[Any]) -> None:
+        """Compiles the graph with the parameters as they are."""
+        raise NotImplementedError
+
+    def _run(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def _versions_of(self, args: Sequence[Any]) -> list[int]:
+        return [arg._version for arg, constant in zip(args, self._constant) if constant]
+
+    def _refresh(self, args: Sequence[Any]) -> None:
+        self._compile(args)
+        self._versions = self._versions_of(args)
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        if self._versions_of(args) != self._versions:
+            self._refresh(args)
+        return self._run(args)
+
+
+class _KnownSizes(_Captured):
+    """A graph of the shapes that it was captured with."""
+
+    def _prepare(self, graph_module: Any, examples: Sequence[Any]) -> None:
+        torch = self._torch
         make_fx = importlib.import_module("torch.fx.experimental.proxy_tensor").make_fx
         table = importlib.import_module("torch._decomp").core_aten_decompositions()
         guards = importlib.import_module("torch._guards")
@@ -59,13 +93,6 @@ class _Compiled:
                 self._graph = make_fx(graph_module, decomposition_table=table, tracing_mode="real")(*examples)
         except Exception as error:
             raise UnsupportedError(f"it cannot be traced: {error}") from error
-        nodes = _placeholders(graph_module)
-        self._constant = [_is_constant(torch, node, example) for node, example in zip(nodes, examples)]
-        self._versions: list[int] = []
-        self._compile(examples)
-
-    def _versions_of(self, args: Sequence[Any]) -> list[int]:
-        return [arg._version for arg, constant in zip(args, self._constant) if constant]
 
     def _compile(self, args: Sequence[Any]) -> None:
         values: list[relay.Expr] = []
@@ -76,26 +103,20 @@ class _Compiled:
                 values.append(relay.var(f"input_{i}", shape=tuple(arg.shape), dtype=dtype_name(arg.dtype)))
         function, self._where = to_relay(self._graph, values)
         self._executable = compile_model(function, **self._options)
-        self._versions = self._versions_of(args)
 
-    def __call__(self, *args: Any) -> tuple[Any, ...]:
-        if self._versions_of(args) != self._versions:
-            self._compile(args)
+    def _run(self, args: Sequence[Any]) -> tuple[Any, ...]:
         inputs = [arg.detach().contiguous() for arg, constant in zip(args, self._constant) if not constant]
         results = self._executable._model.run(inputs)
         tensors = [self._torch.from_numpy(result) for result in results]
         return tuple(None if place is None else tensors[place] for place in self._where)
 
 
-class _OpenSizes:
-    """A captured graph some of whose inputs are sizes, compiled for any. It goes through torch's exporter to ONNX."""
+class _OpenSizes(_Captured):
+    """A graph some of whose inputs are sizes, compiled for any. It goes through torch's exporter to ONNX."""
 
-    def __init__(self, torch: Any, graph_module: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> None:
-        self._torch = torch
-        self._options = dict(options)
+    def _prepare(self, graph_module: Any, examples: Sequence[Any]) -> None:
         self._graph = graph_module
         nodes = _placeholders(graph_module)
-        self._constant = [_is_constant(torch, node, example) for node, example in zip(nodes, examples)]
         is_size = [_is_size(example) for example in examples]
         self._inputs = [i for i in range(len(nodes)) if not self._constant[i] and not is_size[i]]
         shapes = {i: [str(size) for size in nodes[i].meta["example_value"].shape] for i in self._inputs}
@@ -104,11 +125,6 @@ class _OpenSizes:
         self._sizes = {i: places.get(str(nodes[i].meta["example_value"])) for i in range(len(nodes)) if is_size[i]}
         if None in self._sizes.values():
             raise UnsupportedError("numbers that are no sizes of tensors")
-        self._versions: list[int] = []
-        self._compile(examples)
-
-    def _versions_of(self, args: Sequence[Any]) -> list[int]:
-        return [arg._version for arg, constant in zip(args, self._constant) if constant]
 
     def _module(self, args: Sequence[Any]) -> Any:
         """A module of the tensors that are inputs alone."""
@@ -146,11 +162,8 @@ class _OpenSizes:
             except Exception as error:
                 raise UnsupportedError(f"it cannot be exported with open sizes: {error}") from error
             self._executable = compile_model(file, **self._options)
-        self._versions = self._versions_of(args)
 
-    def __call__(self, *args: Any) -> tuple[Any, ...]:
-        if self._versions_of(args) != self._versions:
-            self._compile(args)
+    def _run(self, args: Sequence[Any]) -> tuple[Any, ...]:
         inputs = [args[i].detach().contiguous() for i in self._inputs]
         results = iter(self._executable.run(inputs).values())
         return tuple(self._result(kind, results) for kind in self._kinds)
@@ -174,7 +187,7 @@ def _compiled(torch: Any, graph_module: Any, examples: Sequence[Any], options: M
         raise UnsupportedError("inputs that are neither tensors nor sizes")
     if any(tensor.device.type != "cpu" for tensor in tensors):
         raise UnsupportedError("tensors that are not in the processor's memory")
-    return (_OpenSizes if others else _Compiled)(torch, graph_module, examples, options)
+    return (_OpenSizes if others else _KnownSizes)(torch, graph_module, examples, options)
 
 
 def backend(graph_module: Any, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[..., Any]:

@@ -102,14 +102,6 @@ std::array<int64_t, 3> Padded(const std::vector<int64_t>& values, int64_t fill) 
   return result;
 }
 
-/// Output positions [first, last) of one dimension whose tap `k` lies inside the data.
-std::pair<int64_t, int64_t> ValidRange(int64_t in, int64_t out, int64_t stride, int64_t shift) {
-  // in position = o * stride + shift
-  const int64_t first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
-  const int64_t last = in - shift <= 0 ? 0 : (in - shift - 1) / stride + 1;
-  return {std::min(first, out), std::min(last, out)};
-}
-
 /// Operands of reference convolutions, transposed ones included, with three spatial dimensions.
 struct ConvOperands {
   ConvOperands(std::span<const Tensor> inputs, const Attrs& attrs, const Tensor& output)

@@ -236,6 +236,12 @@ Padding SpatialPadding(const Attrs& attrs, int rank) {
   return {values, values};
 }
 
+std::pair<int64_t, int64_t> ValidRange(int64_t size, int64_t count, int64_t stride, int64_t shift) {
+  const int64_t first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+  const int64_t last = size - shift <= 0 ? 0 : (size - shift - 1) / stride + 1;
+  return {std::min(first, count), std::min(last, count)};
+}
+
 namespace {
 
 /// `whole / part` where the one is a multiple of the other for all sizes.

@@ -53,6 +53,9 @@ struct Padding {
   std::vector<int64_t> after;
 };
 Padding SpatialPadding(const Attrs& attrs, int rank);
+/// Steps [first, last) among `count` whose position, step * stride + shift, is within [0, size): the outputs of a
+/// window for which a tap meets data, or the taps that do for an output.
+std::pair<int64_t, int64_t> ValidRange(int64_t size, int64_t count, int64_t stride, int64_t shift);
 /// How many elements a slice of a dimension of `length` has; nothing where the signs of its ends, which count from the
 /// back below 0, are not known. `step` must not be 0.
 std::optional<SymbolicSize> SlicedSize(const SymbolicSize& begin, const SymbolicSize& end, int64_t step,

@@ -98,10 +98,8 @@ struct ConvAxis {
   int64_t num_results() const { return (size + before + after - dilation * (taps - 1) - 1) / stride + 1; }
   /// Whether a tap meets an element, and not only padding.
   bool MeetsData(int64_t tap) const {
-    const int64_t first = tap * dilation - before, last = first + (num_results() - 1) * stride;
-    if (last < 0 || first >= size) return false;
-    const int64_t step = first < 0 ? (-first + stride - 1) / stride : 0;  // up to the first position that is not before
-    return first + step * stride < size;
+    const auto [first, last] = ValidRange(size, num_results(), stride, tap * dilation - before);
+    return first < last;
   }
 };
 

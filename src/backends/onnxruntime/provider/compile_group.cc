@@ -28,11 +28,10 @@ const std::string& Versions() {
   return versions;
 }
 
-std::string DigestOf(const std::string& model, const std::filesystem::path& weights, const ProviderOptions& options) {
+std::string DigestOf(const std::string& model, const std::string& weights_digest, const ProviderOptions& options) {
   Hasher hasher;
   hasher.Add(model);
-  const auto mapped = std::filesystem::file_size(weights) > 0 ? MappedFile::Open(weights) : nullptr;
-  if (mapped != nullptr) hasher.Add(mapped->bytes().data(), mapped->bytes().size());
+  hasher.Add(weights_digest);
   for (const std::string& flag : options.flags) hasher.Add(flag);
   hasher.Add(Versions());
   return hasher.Hex();
@@ -56,18 +55,18 @@ ErrorCategory CategoryOf(int status) {
 
 }  // namespace
 
-std::filesystem::path CompileGroup(const onnx::ModelProto& model, const std::filesystem::path& weights,
+std::filesystem::path CompileGroup(const onnx::ModelProto& model, const ReadGraph& whole,
                                    const ProviderOptions& options,
                                    const std::function<void(const std::string& line)>& log) {
   if (options.cache_folder.empty()) {
     throw Error(ErrorCategory::kInput, "the folder of executables has no name", "cache_folder");
   }
   const std::string bytes = model.SerializeAsString();
-  const std::filesystem::path kept = options.cache_folder / (DigestOf(bytes, weights, options) + ".clg");
+  const std::filesystem::path kept = options.cache_folder / (DigestOf(bytes, whole.weights_digest, options) + ".clg");
   if (CanBeLoaded(kept)) return kept;
   std::error_code ignored;
   std::filesystem::create_directories(options.cache_folder, ignored);  // the command says what is wrong with it
-  const std::filesystem::path file = weights.parent_path() / "model.onnx";
+  const std::filesystem::path file = whole.weights.parent_path() / "model.onnx";
   WriteFile(file, bytes);
   log(fmt::format("compiles {} nodes, once: the executable is kept as {}", model.graph().node_size(), kept.string()));
   std::vector<std::string> words{Command(), "compile", file.string(), "--quiet", "-o", kept.string()};

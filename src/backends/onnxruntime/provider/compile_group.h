@@ -9,10 +9,10 @@
 
 namespace collage::onnxruntime {
 
-/// Returns the executable of `model`, whose weights are in `weights`: the one in the cache, or a new one, which
-/// `collage compile` makes in a process of its own. `log` gets a line before it begins. Throws what that command
+/// Returns the executable of `model`, a part of `whole`, whose weights it reads: the one in the cache, or a new one,
+/// which `collage compile` makes in a process of its own. `log` gets a line before it begins. Throws what that command
 /// reports, as kUnsupported where a model is refused, kInput for options; kUnavailable where the command is missing.
-std::filesystem::path CompileGroup(const onnx::ModelProto& model, const std::filesystem::path& weights,
+std::filesystem::path CompileGroup(const onnx::ModelProto& model, const ReadGraph& whole,
                                    const ProviderOptions& options,
                                    const std::function<void(const std::string& line)>& log);
 

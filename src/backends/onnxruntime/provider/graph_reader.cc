@@ -138,6 +138,8 @@ ReadGraph GraphReader::Read(const Graph* graph) {
   auto& inputs = *proto.mutable_input();
   const auto has_no_shape = [](const auto& input) { return !input.type().tensor_type().has_shape(); };
   inputs.erase(std::remove_if(inputs.begin(), inputs.end(), has_no_shape), inputs.end());
+  read.weights = weights_;
+  read.weights_digest = hasher_.Hex();
   return read;
 }
 
@@ -325,6 +327,7 @@ void GraphReader::SetTensor(const Value* value, onnx::TensorProto& proto) {
     entry->set_value(text);
   }
   written_ += static_cast<int64_t>(size);
+  hasher_.Add(data, size);
 }
 
 }  // namespace collage::onnxruntime

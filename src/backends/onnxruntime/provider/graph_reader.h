@@ -10,6 +10,7 @@
 #include "backends/onnxruntime/loader/api_table.h"
 #include "backends/onnxruntime/provider/api.h"
 #include "onnx/onnx-ml.pb.h"
+#include "support/hash.h"
 
 namespace collage::onnxruntime {
 
@@ -60,6 +61,8 @@ class ProviderApi : public ApiTable {
 /// A graph of ONNX Runtime, written as an ONNX model whose nodes are in the graph's order.
 struct ReadGraph {
   onnx::ModelProto model;
+  std::filesystem::path weights;          ///< the file that the model names
+  std::string weights_digest;             ///< of what is in it
   std::vector<const Node*> nodes;         ///< the graph's, by place in the model
   std::map<int, std::string> unreadable;  ///< nodes that no model can be written of, by place, with the reason
 };
@@ -92,6 +95,7 @@ class GraphReader {
   std::filesystem::path weights_;
   int file_ = -1;
   int64_t written_ = 0;
+  Hasher hasher_;  ///< of what was written
 };
 
 }  // namespace collage::onnxruntime

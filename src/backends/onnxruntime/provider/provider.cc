@@ -108,23 +108,21 @@ void Provider::FindGroups(const Graph* graph, EpGraphSupportInfo* support) {
     if (IsOurContext(api_, node)) Fuse(support, {node});
   }
   const TemporaryFolder folder;
-  const std::filesystem::path weights = folder / "weights";
-  const ReadGraph read = GraphReader(api_, weights).Read(graph);
+  const ReadGraph read = GraphReader(api_, folder / "weights").Read(graph);
   if (read.nodes.empty()) return;
   const std::vector<bool> taken =
       Convertible(read, folder / "model.onnx", [&](const std::string& line) { Log(kLogInfo, line); });
   for (const NodeGroup& group : GroupNodes(read.model.graph(), taken)) {
     if (group.size() < kFewestNodes && group.size() < read.nodes.size()) continue;
-    TakeGroup(read, group, weights, support);
+    TakeGroup(read, group, support);
   }
 }
 
-void Provider::TakeGroup(const ReadGraph& read, const std::vector<int>& group, const std::filesystem::path& weights,
-                         EpGraphSupportInfo* support) {
+void Provider::TakeGroup(const ReadGraph& read, const std::vector<int>& group, EpGraphSupportInfo* support) {
   Outcome outcome;
   try {
     const onnx::ModelProto model = ModelOfGroup(read.model, group);
-    outcome.executable = CompileGroup(model, weights, options_, [&](const std::string& line) { Log(kLogInfo, line); });
+    outcome.executable = CompileGroup(model, read, options_, [&](const std::string& line) { Log(kLogInfo, line); });
     const CompiledGroup is_usable(api_, LoadExecutable(outcome.executable), NamesOf(model.graph().input()),
                                   NamesOf(model.graph().output()));
   } catch (const Error& error) {

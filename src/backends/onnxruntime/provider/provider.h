@@ -29,8 +29,7 @@ class Provider : public EpTable {
 
   void FindGroups(const Graph* graph, EpGraphSupportInfo* support);
   /// Compiles a group, and takes it unless that is refused.
-  void TakeGroup(const ReadGraph& read, const std::vector<int>& group, const std::filesystem::path& weights,
-                 EpGraphSupportInfo* support);
+  void TakeGroup(const ReadGraph& read, const std::vector<int>& group, EpGraphSupportInfo* support);
   void Fuse(EpGraphSupportInfo* support, const std::vector<const Node*>& nodes);
   void CompileGroups(const Graph** graphs, const Node** fused, size_t count, NodeComputeTable** computes,
                      Node** contexts);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/ops/relations.h"
+
 namespace collage::native {
 namespace {
 
@@ -85,21 +87,14 @@ namespace {
 // Products that must remain at most, as a share of all: parts of an image are computed less efficiently.
 constexpr double kWorthwhileShare = 0.6;
 
-/// The taps of output `o` along dimension `d` that meet data, from the first on to behind the last.
-std::pair<int64_t, int64_t> TapsWithData(const ConvolutionGeometry& conv, size_t d, int64_t o) {
-  const int64_t first = o * conv.stride[d] - conv.pad_before[d], step = conv.dilation[d];
-  const int64_t begin = first >= 0 ? 0 : (-first + step - 1) / step;
-  const int64_t behind = conv.data[d + 2] - first;  // of a tap's distance from the first
-  const int64_t end = behind <= 0 ? 0 : std::min(conv.weight[d + 2], (behind + step - 1) / step);
-  return {begin, std::max(begin, end)};
-}
-
 /// The outputs along dimension `d` that follow each other and get the same taps.
 std::vector<PhaseAxis> PartsWithEqualTaps(const ConvolutionGeometry& conv, size_t d) {
   std::vector<PhaseAxis> parts;
   std::pair<int64_t, int64_t> last{-1, -1};
   for (int64_t o = 0; o < conv.result[d + 2]; ++o) {
-    const std::pair<int64_t, int64_t> taps = TapsWithData(conv, d, o);
+    // [first, last) of those that meet data.
+    const std::pair<int64_t, int64_t> taps =
+        ValidRange(conv.data[d + 2], conv.weight[d + 2], conv.dilation[d], o * conv.stride[d] - conv.pad_before[d]);
     if (taps == last) {
       ++parts.back().outputs;
       continue;
@@ -125,7 +120,7 @@ std::optional<PhaseGrid> PhasesWithoutPadding(const ConvolutionGeometry& conv) {
     grid.axes.push_back(PartsWithEqualTaps(conv, d));
     double products = 0;
     for (const PhaseAxis& part : grid.axes.back()) {
-      if (part.taps == 0) return std::nullopt;  // outputs of padding alone
+      if (part.taps <= 0) return std::nullopt;  // outputs of padding alone
       products += static_cast<double>(part.outputs * part.taps);
     }
     share *= products / static_cast<double>(conv.result[d + 2] * conv.weight[d + 2]);
