@@ -62,7 +62,7 @@ class ProviderApi : public ApiTable {
 struct ReadGraph {
   onnx::ModelProto model;
   std::filesystem::path weights;          ///< the file that the model names
-  std::string weights_digest;             ///< of what is in it
+  std::string weights_digest;             ///< the digest of that file
   std::vector<const Node*> nodes;         ///< the graph's, by place in the model
   std::map<int, std::string> unreadable;  ///< nodes that no model can be written of, by place, with the reason
 };
@@ -95,7 +95,7 @@ class GraphReader {
   std::filesystem::path weights_;
   int file_ = -1;
   int64_t written_ = 0;
-  Hasher hasher_;  ///< of what was written
+  Hasher hasher_;  ///< has seen all that was written
 };
 
 }  // namespace collage::onnxruntime
