@@ -236,6 +236,24 @@ class BuiltIn(unittest.TestCase):
         single = next(one for one in report["play_off"] if one["name"] == "onnxruntime")
         self.assertEqual((single["failure"], single["partitions"]), ("", {"onnxruntime": 1}))
 
+    @unittest.skipUnless(available("onnxruntime"), "ONNX Runtime is not here")
+    def test_onnx_runtime_reports_nothing_and_leaves_nothing(self):
+        folder = in_folder("reports")
+        os.mkdir(folder)
+        with open(in_folder("reports.onnx"), "wb") as file:
+            file.write(collage.frontend.to_onnx(network()))
+        program = os.path.join(os.path.dirname(collage.__file__), "..", "..", "bin", "collage")
+        command = [program, "compile", in_folder("reports.onnx"), "-o", in_folder("reports.clg"), "--quiet"]
+        quiet = {"CI", "ORT_DISABLE_TELEMETRY"}  # with either it reports nothing by itself
+        environment = {name: value for name, value in os.environ.items() if name not in quiet} | {"TMPDIR": folder}
+        subprocess.run(
+            [*command, "--partition-for", "onnxruntime", "--threads", "1"],
+            env=environment,
+            check=True,
+            capture_output=True,
+        )
+        self.assertEqual(os.listdir(folder), [])
+
 
 class Searches(unittest.TestCase):
     def test_a_callable_chooses_the_cover(self):

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <mutex>
 
 #include "backends/onnxruntime/library_file.h"
@@ -11,7 +12,10 @@
 namespace collage::onnxruntime {
 namespace {
 
+/// Opens the library. From 1.29 on it reports use and models to its vendor, unless it is told not to before it starts:
+/// a process that it is opened in by us did not ask for that. A user's own setting stays.
 void* Open(const std::string& hinted) {
+  setenv("ORT_DISABLE_TELEMETRY", "1", /*overwrite=*/0);
   std::string reasons;
   for (const std::filesystem::path& path : LibraryPaths(hinted)) {
     if (void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
