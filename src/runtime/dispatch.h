@@ -50,9 +50,13 @@ T FromDouble(double value) {
   } else if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(value);
   } else {
-    if (std::isnan(value)) return 0;
     constexpr auto kLow = static_cast<double>(std::numeric_limits<T>::min());
     constexpr auto kHigh = static_cast<double>(std::numeric_limits<T>::max());
+    if constexpr (sizeof(T) < sizeof(int32_t)) {  // without branches, so that loops can be vectorised
+      const double inside = value < kLow ? kLow : value > kHigh ? kHigh : value;
+      return static_cast<T>(static_cast<int32_t>(std::isnan(value) ? 0.0 : inside));
+    }
+    if (std::isnan(value)) return 0;
     if (value <= kLow) return std::numeric_limits<T>::min();
     if (value >= kHigh) return std::numeric_limits<T>::max();
     return static_cast<T>(value);

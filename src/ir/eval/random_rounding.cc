@@ -2,11 +2,14 @@
 #include "ir/eval/random_rounding.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 
+#include "ir/eval/uniform_run.h"
 #include "ir/ops/relations.h"
 #include "runtime/split_mix.h"
+#include "support/clones.h"
 
 namespace collage {
 namespace {
@@ -36,6 +39,19 @@ double NumTerms(const OpDef& op, const Attrs& attrs, std::span<const Type> arg_t
   return std::max(1.0, read / made);
 }
 
+constexpr int64_t kBlock = 256;  // elements that are disturbed at a time
+
+/// `value` times 1 + `share` · [-1, 1), by where `uniform` is in [0, 1); whole numbers and those that are not finite
+/// stay as they are.
+inline double Disturbed(double value, double share, double uniform) {
+  const bool is_whole = value == std::trunc(value);
+  return std::isfinite(value) && !is_whole ? value * (1 + share * (2 * uniform - 1)) : value;
+}
+
+COLLAGE_CLONES void DisturbBlock(float* data, double share, const double* uniform) {
+  for (int64_t i = 0; i < kBlock; ++i) data[i] = static_cast<float>(Disturbed(data[i], share, uniform[i]));
+}
+
 /// Draws noise for one tensor after the other.
 class Noise {
  public:
@@ -47,22 +63,26 @@ class Noise {
     InParallel(count, [&](int64_t begin, int64_t end) {
       SplitMix own = generator_;
       own.Skip(static_cast<uint64_t>(begin));
-      if (tensor.dtype() == kFloat32) {
-        float* data = tensor.data<float>();
-        for (int64_t i = begin; i < end; ++i) data[i] = static_cast<float>(Disturbed(data[i], share, own));
-      } else {
-        for (int64_t i = begin; i < end; ++i) tensor.Set(i, Disturbed(tensor.At(i), share, own));
+      std::array<double, kBlock> noise;
+      for (; begin < end; begin += kBlock) {
+        const int64_t count = std::min(end - begin, kBlock);
+        FillUniform(own, noise.data(), count);
+        if (tensor.dtype() == kFloat32) {
+          float* data = tensor.data<float>() + begin;
+          if (count == kBlock) {
+            DisturbBlock(data, share, noise.data());
+          } else {
+            for (int64_t i = 0; i < count; ++i) data[i] = static_cast<float>(Disturbed(data[i], share, noise[i]));
+          }
+        } else {
+          for (int64_t i = 0; i < count; ++i) tensor.Set(begin + i, Disturbed(tensor.At(begin + i), share, noise[i]));
+        }
       }
     });
     generator_.Skip(static_cast<uint64_t>(count));
   }
 
  private:
-  static double Disturbed(double value, double share, SplitMix& generator) {
-    const double noise = 2 * generator.Uniform() - 1;
-    return std::isfinite(value) && value != std::trunc(value) ? value * (1 + share * noise) : value;
-  }
-
   SplitMix generator_;
 };
 

@@ -80,6 +80,10 @@ class Reference {
 
   /// The deviation of result `index` that rounding explains: the largest of each statistic over four evaluations.
   Deviation Open(size_t index, std::optional<DataType> computed_in = {}) const;
+  /// Finds now what is open about all results, for all copies.
+  void FindAllOpen() const {
+    if (!results().empty()) Open(0);
+  }
 
  private:
   static constexpr int kEvaluations = 4;

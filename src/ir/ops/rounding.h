@@ -32,12 +32,9 @@ class Rounder {
     return rounder;
   }
 
-  double operator()(double value) {
-    if (!is_random_) return std::nearbyint(value);
-    const double below = std::floor(value);
-    // The difference of infinities, and of NaN, is NaN: they stay as they are.
-    return value - below > generator_.Uniform() ? below + 1 : below;
-  }
+  double operator()(double value);
+  /// As calls for each of `count` values, in their order.
+  void Round(double* values, int64_t count);
 
  private:
   bool is_random_ = false;

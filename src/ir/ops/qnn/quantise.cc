@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "ir/eval/evaluate.h"
@@ -13,6 +14,8 @@
 
 namespace collage {
 namespace {
+
+constexpr int64_t kBlock = 512;  // elements that are rounded at a time
 
 /// A parameter that is one for all channels, or has one value for each.
 class ChannelValues {
@@ -127,11 +130,16 @@ void Quantise(const Tensor& data, const Tensor& scale, const Tensor& zero_point,
       InRunsOfChannels(data, scales.is_one() && zeros.is_one(), axis, [&](int64_t begin, int64_t end, int64_t channel) {
         Rounder rounds = round.After(begin);
         const double step = scales.Of(channel), zero = zeros.Of(channel);
-        for (int64_t i = begin; i < end; ++i) {
-          const double x = ToDouble(from[i]);
-          const double quotient =
-              is_double ? x / step : static_cast<double>(static_cast<float>(x) / static_cast<float>(step));
-          to[i] = FromDouble<To>(rounds(quotient) + zero);
+        std::array<double, kBlock> block;
+        for (; begin < end; begin += kBlock) {
+          const int64_t count = std::min(end - begin, kBlock);
+          for (int64_t i = 0; i < count; ++i) {
+            const double x = ToDouble(from[begin + i]);
+            block[static_cast<size_t>(i)] =
+                is_double ? x / step : static_cast<double>(static_cast<float>(x) / static_cast<float>(step));
+          }
+          rounds.Round(block.data(), count);
+          for (int64_t i = 0; i < count; ++i) to[begin + i] = FromDouble<To>(block[static_cast<size_t>(i)] + zero);
         }
       });
     });
