@@ -90,6 +90,9 @@ class CostEstimator {
   /// Seconds that a partition of `to` takes longer when one of `from`, another toolchain, ran just before it.
   virtual double SwitchSeconds(const Toolchain& /*from*/, const Toolchain& /*to*/) { return 0; }
 
+  /// Seconds that `bytes` take from memory to the processor at least; 0 where nobody knows.
+  virtual double FetchSeconds(int64_t /*bytes*/) { return 0; }
+
   /// Share by which two estimates of one partition may differ: smaller differences are not worth finding out.
   virtual double Noise() const { return 0; }
   /// Whether equal partitions may differ in cost, by where they are in the graph.

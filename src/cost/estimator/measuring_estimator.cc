@@ -375,6 +375,11 @@ const MachineRates& MeasuringEstimator::Rates() {
   return *rates_;
 }
 
+double MeasuringEstimator::FetchSeconds(int64_t bytes) {
+  const double rate = Rates().bytes[static_cast<size_t>(CacheLevel::kMemory)];
+  return rate > 0 ? static_cast<double>(bytes) / rate : 0;
+}
+
 void MeasuringEstimator::ForgetSkipped() {
   CostEstimator::ForgetSkipped();
   if (!are_rates_known_) rates_.reset();  // else kernels may have corrected them

@@ -62,6 +62,7 @@ class MeasuringEstimator : public CostEstimator {
   /// Timings of one candidate differ by more from one day to the next.
   double Noise() const override { return 0.005; }
   double SwitchSeconds(const Toolchain& from, const Toolchain& to) override;
+  double FetchSeconds(int64_t bytes) override;
   void ForgetSkipped() override;
   void SetBudget(double seconds) override { options_.budget_seconds = seconds; }
   void Rest() override { runner_->Rest(); }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include "collage/ir/visitor.h"
 #include "driver/covers/alternative_finder.h"
 #include "driver/covers/partitioning_json.h"
+#include "driver/equal_constants.h"
 #include "driver/explanation/describe_graph.h"
 #include "driver/explanation/explain_candidates.h"
 #include "ir/place.h"
@@ -184,6 +186,8 @@ class GraphExplainer {
     std::iota(dearest.begin(), dearest.end(), size_t{0});
     std::ranges::stable_sort(dearest, std::greater(),
                              [&](size_t i) { return explanation_.partitions[i].seconds.value_or(0); });
+    winner_drift_ = DriftOf(finder);
+    NumberWeights();
     const double end = SteadySeconds() + kMostSeconds;
     for (const size_t i : dearest) {
       AddPenalties(finder, i, explanation_.partitions[i]);
@@ -241,7 +245,9 @@ class GraphExplainer {
     return one;
   }
 
-  /// The 95 % interval of the difference: what each cost may be off by, as independent errors.
+  /// The 95 % interval of the difference: what each cost may be off by, as independent errors. Costs are of partitions
+  /// alone. Within the model those replaced may take as much less, or more, as the winner took than its costs add up
+  /// to; and weights of which other partitions read the same copy may have to be fetched once more.
   void SetInterval(const CoverAlternative& found, ExplainedAlternative& one) const {
     double squares = 0;
     const auto add = [&](int number) {
@@ -255,8 +261,47 @@ class GraphExplainer {
     for (const int number : one.candidates) add(number);
     for (const int replaced : one.replaces) add(explanation_.partitions[static_cast<size_t>(replaced)].candidate);
     for (const CoverConversion& conversion : found.conversions) squares += std::pow(kCostNoise * conversion.seconds, 2);
-    one.low_seconds = Rounded(found.extra_seconds - std::sqrt(squares));
-    if (!found.is_bound) one.high_seconds = Rounded(found.extra_seconds + std::sqrt(squares));
+    const double noise = std::sqrt(squares);
+    const double drift = found.replaced_seconds * winner_drift_;
+    one.low_seconds = Rounded(found.extra_seconds - noise - std::max(drift, 0.0));
+    if (found.is_bound) return;
+    const double fetch = searched_->estimator->FetchSeconds(SharedWeightBytes(one.replaces));
+    one.high_seconds = Rounded(found.extra_seconds + noise + std::max(-drift, 0.0) + fetch);
+  }
+
+  /// The share by which the winner took longer than its costs add up to; 0 where one of them is unknown.
+  double DriftOf(const AlternativeFinder& finder) const {
+    for (size_t i = 0; i < play_off_.modules.size(); ++i) {
+      if (play_off_.modules[i].name != play_off_.winner.name || finder.seconds() <= 0) continue;
+      if (play_off_.contenders[i].p50 > 0) return play_off_.contenders[i].p50 / finder.seconds() - 1;
+    }
+    return 0;
+  }
+
+  void NumberWeights() {
+    for (const ExplainedPartition& partition : explanation_.partitions) {
+      std::set<size_t>& weights = weights_.emplace_back();
+      for (const int node : partition.nodes) {
+        for (const int input : graph_.node(node).inputs) {
+          const ConstantNode* constant = As<ConstantNode>(graph_.node(input).expr);
+          if (constant != nullptr) weights.insert(equal_.NumberOf(constant->value()));
+        }
+      }
+      for (const size_t weight : weights) ++readers_[weight];
+    }
+  }
+
+  /// Bytes of weights that partitions read which `replaced` has not got, and some that it has.
+  int64_t SharedWeightBytes(const std::vector<int>& replaced) const {
+    std::map<size_t, int> read;
+    for (const int number : replaced) {
+      for (const size_t weight : weights_[static_cast<size_t>(number)]) ++read[weight];
+    }
+    int64_t bytes = 0;
+    for (const auto& [weight, count] : read) {
+      if (count < readers_.at(weight)) bytes += equal_.BytesOf(weight);
+    }
+    return bytes;
   }
 
   ExplainedConversion ConversionOf(const CoverConversion& conversion) const {
@@ -364,6 +409,10 @@ class GraphExplainer {
   const std::map<std::string, std::string>& versions_;
   GraphExplanation explanation_;
   CandidateTable table_;
+  double winner_drift_ = 0;
+  EqualConstants equal_;
+  std::vector<std::set<size_t>> weights_;  ///< of each partition, by number of the constant
+  std::map<size_t, int> readers_;          ///< how many partitions read a constant
 };
 
 }  // namespace

@@ -1,14 +1,12 @@
 // make_estimator.cc: what answers for costs: an estimator, and the runner that measures for it.
 #include <algorithm>
 #include <chrono>
-#include <map>
-#include <set>
 
 #include "collage/ir/op.h"
 #include "collage/ir/visitor.h"
 #include "cost/estimator/estimators.h"
 #include "driver/compilation.h"
-#include "support/hash.h"
+#include "driver/equal_constants.h"
 #include "support/machine.h"
 
 namespace collage {
@@ -21,35 +19,15 @@ CacheLevel LevelOn(const std::optional<MeasuredMachine>& machine, int64_t bytes)
   return bytes <= machine->shared_bytes ? CacheLevel::kShared : CacheLevel::kMemory;
 }
 
-/// Bytes of constants, of which those with equal contents count once. Only constants of one size are compared.
-class ConstantBytes {
- public:
-  void Add(const Tensor& tensor) { by_size_[tensor.size_bytes()].push_back(tensor); }
-  int64_t Sum() const {
-    int64_t sum = 0;
-    for (const auto& [size, tensors] : by_size_) {
-      std::set<std::string> contents;
-      for (const Tensor& tensor : tensors) {
-        if (tensors.size() > 1) contents.insert(HexDigest(std::string_view(tensor.data<char>(), size)));
-      }
-      sum += static_cast<int64_t>(size * std::max<size_t>(contents.size(), 1));
-    }
-    return sum;
-  }
-
- private:
-  std::map<size_t, std::vector<Tensor>> by_size_;
-};
-
 }  // namespace
 
 int64_t FootprintBytes(const IRModule& module) {
   int64_t bytes = 0;
-  ConstantBytes constants;
+  EqualConstants constants;
   PostOrder(module.main(), [&](const Expr& expr) {
     const CallNode* call = As<CallNode>(expr);
     if (const ConstantNode* constant = As<ConstantNode>(expr)) {
-      constants.Add(constant->value());
+      constants.NumberOf(constant->value());
     } else if (call != nullptr && call->op() != nullptr && !call->op()->is_reshape) {
       for (const Type& type : FlattenTensorTypes(call->checked_type())) {
         const TensorTypeNode* tensor = AsTensorType(type);
@@ -57,7 +35,7 @@ int64_t FootprintBytes(const IRModule& module) {
       }
     }
   });
-  return bytes + constants.Sum();
+  return bytes + constants.SumOfBytes();
 }
 
 WorkerLimits Compilation::Limits() const {

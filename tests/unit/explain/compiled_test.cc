@@ -5,10 +5,12 @@
 #include <set>
 
 #include "collage/compile.h"
+#include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "collage/runtime/executable.h"
 #include "driver/builtins.h"
 #include "explain/explanation_file.h"
+#include "runtime/random_inputs.h"
 #include "support/file.h"
 
 namespace collage {
@@ -135,6 +137,55 @@ TEST_F(CompiledTest, MayBeLeftOutOrWrittenToAFile) {
   Compile();
   EXPECT_EQ(ReadFile(options_.output), bytes) << "the executable is the same";
   EXPECT_EQ(ReadExplanation(folder_ / "e.json").graphs.size(), 1U);
+}
+
+/// How much further the interval of a partition's product alone reaches above the claim than below.
+double Skew(const ExplainedAlternative& one) {
+  return (one.high_seconds.value() - one.extra_seconds) - (one.extra_seconds - one.low_seconds.value());
+}
+
+// Costs are of partitions alone: the second reader of a weight finds it in a cache, where a copy of its own would not
+// be.
+TEST_F(CompiledTest, IntervalsKnowOfWeightsThatOtherPartitionsRead) {
+  AddBuiltins();
+  const Shape shape = {1024, 1024};
+  const auto weight = [&](uint64_t seed) {
+    const Tensor tensor = Tensor::Empty(shape, kFloat32);
+    FillRandom(tensor, seed);
+    return MakeConstant(tensor);
+  };
+  const Var x = MakeVar("x", TensorType(Shape{1, 1024}, kFloat32));
+  Expr value = x;
+  for (const uint64_t seed : {1, 1, 2}) value = MakeCall("tanh", {MakeCall("nn.dense", {value, weight(seed)})});
+  options_.output = folder_ / "m.clg";
+  options_.database = (folder_ / "tuning.db").string();
+  options_.num_threads = 1;
+  options_.toolchains = {"native"};
+  const Function main = MakeFunction({x}, value);
+  InferType(main);
+  CompileModule(IRModule::FromFunction(main), "m", options_);
+  const GraphExplanation graph = ReadExplanation(options_.output).graphs.at(0);
+  const auto way_of = [&](const ExplainedPartition& partition) -> const ExplainedAlternative* {
+    const auto same = std::ranges::find_if(partition.alternatives, [](const ExplainedAlternative& one) {
+      return one.replaces.size() == 1 && one.high_seconds.has_value();
+    });
+    return same == partition.alternatives.end() ? nullptr : &*same;
+  };
+  std::vector<const ExplainedPartition*> products;
+  for (const ExplainedPartition& one : graph.partitions) {
+    if (one.operators.starts_with("nn.dense")) products.push_back(&one);
+  }
+  ASSERT_EQ(products.size(), 3U);
+  for (const ExplainedPartition* one : products) ASSERT_NE(way_of(*one), nullptr) << one->operators;
+  const ExplainedAlternative& last = *way_of(*products[2]);
+  const double drift = Skew(last) / last.replaced_seconds;  // nothing else reads its weight
+  constexpr double kBytes = 4 << 20, kSlow = 1e9, kFast = 1e12;
+  for (const size_t i : {0, 1}) {
+    const ExplainedAlternative& one = *way_of(*products[i]);
+    const double fetch = Skew(one) - drift * one.replaced_seconds;
+    EXPECT_GT(fetch, kBytes / kFast) << i;
+    EXPECT_LT(fetch, kBytes / kSlow) << i;
+  }
 }
 
 }  // namespace
