@@ -15,9 +15,9 @@
 #include "collage/ir/visitor.h"
 #include "driver/covers/alternative_finder.h"
 #include "driver/covers/partitioning_json.h"
-#include "driver/equal_constants.h"
 #include "driver/explanation/describe_graph.h"
 #include "driver/explanation/explain_candidates.h"
+#include "driver/phases/equal_constants.h"
 #include "ir/place.h"
 #include "support/stopwatch.h"
 #include "target/annotations.h"
@@ -411,7 +411,7 @@ class GraphExplainer {
   CandidateTable table_;
   double winner_drift_ = 0;
   EqualConstants equal_;
-  std::vector<std::set<size_t>> weights_;  ///< of each partition, by number of the constant
+  std::vector<std::set<size_t>> weights_;  ///< numbers of the constants that each partition reads
   std::map<size_t, int> readers_;          ///< how many partitions read a constant
 };
 

@@ -6,7 +6,7 @@
 #include "collage/ir/visitor.h"
 #include "cost/estimator/estimators.h"
 #include "driver/compilation.h"
-#include "driver/equal_constants.h"
+#include "driver/phases/equal_constants.h"
 #include "support/machine.h"
 
 namespace collage {

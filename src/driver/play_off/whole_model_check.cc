@@ -98,7 +98,7 @@ void WholeModelCheck::AddSample(const Function& main, Sample sample) {
     if (*on_progress) (*on_progress)();
   };
   sample.reference = Reference(main, sample.inputs, {sample.is_wide, on_operator});
-  // Workers find it out each for itself. Where integers are rounded every one of them would want it.
+  // Every worker would find it out again, and wants it if integers are rounded.
   if (!options_.max_error && RoundsToIntegers(main)) sample.reference.FindAllOpen();
   samples_.push_back(std::move(sample));
 }

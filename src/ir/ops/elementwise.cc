@@ -3,9 +3,9 @@
 
 #include <cmath>
 
+#include "ir/eval/rounding.h"
 #include "ir/ops/families.h"
 #include "ir/ops/relations.h"
-#include "ir/ops/rounding.h"
 #include "ir/ops/traits.h"
 #include "runtime/dispatch.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collage/ir/op.h"
-#include "ir/ops/rounding.h"
+#include "ir/eval/rounding.h"
 
 namespace collage {
 

@@ -11,8 +11,8 @@
 #include "collage/ir/infer_type.h"
 #include "collage/ir/text.h"
 #include "ir/eval/evaluate.h"
+#include "ir/eval/rounding.h"
 #include "ir/eval/sample_inputs.h"
-#include "ir/ops/rounding.h"
 #include "runtime/random_inputs.h"
 
 namespace collage {

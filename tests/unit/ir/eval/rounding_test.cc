@@ -1,5 +1,5 @@
 // rounding_test.cc: numbers that are rounded many at a time are rounded as one after the other.
-#include "ir/ops/rounding.h"
+#include "ir/eval/rounding.h"
 
 #include <gtest/gtest.h>
 

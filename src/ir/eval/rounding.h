@@ -1,7 +1,6 @@
 // rounding.h: from numbers to whole ones, to the nearest or at random.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "collage/ir/op.h"

@@ -1,5 +1,7 @@
 // rounding.cc: many numbers at a time.
-#include "ir/ops/rounding.h"
+#include "ir/eval/rounding.h"
+
+#include <cmath>
 
 #include "ir/eval/uniform_run.h"
 #include "support/clones.h"

@@ -1,5 +1,5 @@
 // equal_constants.cc: compares constants of one size with each other.
-#include "driver/equal_constants.h"
+#include "driver/phases/equal_constants.h"
 
 #include <cstring>
 #include <numeric>
