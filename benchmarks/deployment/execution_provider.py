@@ -6,13 +6,17 @@
 
 MODEL is as for whole_models.py: small/resnet50, or a pattern such as 'small/*'. For each, a session with the provider, the
 executable that the provider made, run by Collage without ONNX Runtime, and a session of ONNX Runtime alone take turns in one
-process, with inputs and outputs bound once. Columns:
+process, with inputs and outputs bound once; so does a session without nodes to compute, which shows what a run of ONNX
+Runtime takes by itself. Columns:
 
     nodes       those that the provider took, of all
     difference  the largest of the provider's results from ONNX Runtime's own, by the largest of these
     provider    median latency of the session with the provider
     directly    … of the executable by itself; none where the model became several
     ratio       provider by directly: what ONNX Runtime's session adds
+    empty       median latency of a session that copies one number
+    by both     provider by the sum of directly and empty: what Collage's provider adds
+    as called   run(None, inputs) of the session by run(None, inputs) of `collage.Executable`: new outputs in each run
     CPU         median latency of the session without the provider
     by CPU      provider by CPU
 
@@ -31,8 +35,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from whole_models import models_folder, print_rows
 
 HEADER = (
-    "| model | threads | nodes | difference | provider | directly | ratio | CPU | by CPU |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    "| model | threads | nodes | difference | provider | directly | ratio | empty | by both | as called | CPU | by CPU |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 )
 # Runs of one contestant before the next has its turn.
 SECONDS_OF_A_TURN = 0.02
@@ -57,11 +61,24 @@ def bound(session, feeds, outputs):
     return lambda: session.run_with_iobinding(binding)
 
 
-def directly(file, feeds, outputs):
-    """A run of the executable whose inputs and outputs lie where they are."""
-    import collage
+def empty_run():
+    """A run of a session that copies one number."""
+    import numpy as np
+    import onnx
+    import onnxruntime
 
-    executable = collage.load(file)
+    one = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("x", "y")]
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "empty", one[:1], one[1:])
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return bound(session, {"x": np.zeros(1, "float32")}, {"y": np.zeros(1, "float32")})
+
+
+def directly(executable, feeds, outputs):
+    """A run of the executable whose inputs and outputs lie where they are."""
     instance = executable.instance()
     for name, array in feeds.items():
         instance.set_input(name, array)
@@ -110,6 +127,7 @@ def row(name, arguments, folder):
     import numpy as np
     import onnxruntime
 
+    import collage
     import collage.onnxruntime_provider as provider
 
     model = models_folder() / f"{name}.onnx"
@@ -135,12 +153,26 @@ def row(name, arguments, folder):
     nodes, all_nodes, groups = taken_nodes(session)
     runs = [bound(session, feeds, outputs), bound(alone, feeds, outputs)]
     if groups == 1 and nodes == all_nodes:
-        runs.append(directly(next((folder / "kept").iterdir()), feeds, outputs))
-    ours, theirs, *own = medians(runs, arguments)
-    by_itself = f"{own[0] * 1e3:.3f} ms | {ours / own[0]:.3f}" if own else "none | none"
+        file = next((folder / "kept").iterdir())
+        executable = collage.load(file)
+        runs += [directly(executable, feeds, outputs), empty_run()]
+        runs += [lambda: session.run(None, feeds), lambda: executable.run(None, feeds)]
+    times = medians(runs, arguments)
     return (
-        f"| {name} | {arguments.threads} | {nodes} of {all_nodes} | {difference:.1e} | {ours * 1e3:.3f} ms | {by_itself} "
-        f"| {theirs * 1e3:.3f} ms | {ours / theirs:.3f} |"
+        f"| {name} | {arguments.threads} | {nodes} of {all_nodes} | {difference:.1e} | {times[0] * 1e3:.3f} ms "
+        f"| {beside(times)} | {times[1] * 1e3:.3f} ms | {times[0] / times[1]:.3f} |"
+    )
+
+
+def beside(times):
+    """Columns from `directly` to `as called`, of the medians of a model's runs."""
+    ours, _, *others = times
+    if not others:
+        return "none | none | none | none | none"
+    own, empty, called, called_directly = others
+    return (
+        f"{own * 1e3:.4f} ms | {ours / own:.3f} | {empty * 1e3:.4f} ms | {ours / (own + empty):.3f} "
+        f"| {called / called_directly:.3f}"
     )
 
 

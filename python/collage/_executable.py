@@ -284,6 +284,8 @@ class Executable:
             >>> exe.run(None, {"x": np.float32([-1, 2])})
             [array([0., 2.], dtype=float32)]
         """
+        if len(args) == 2 and not named:
+            return self._run_outputs(*args)
         if len(args) + len(named) == 1 and (args or "inputs" in named):
             values = self._values(args[0] if args else named["inputs"])
             return dict(zip([port.name for port in self.outputs], self._model.run(values)))
@@ -296,8 +298,10 @@ class Executable:
         if run_options is not None:
             raise UnsupportedError("run options of ONNX Runtime are not supported", "run_options", "give None")
         feed = _arguments.mapping(input_feed, "input_feed", '{"x": array}')
+        if output_names is None:
+            return list(self._model.run(self._values(feed)))
         known = [port.name for port in self.outputs]
-        wanted = known if output_names is None else _arguments.names(output_names, "output_names", separator=None)
+        wanted = _arguments.names(output_names, "output_names", separator=None)
         for name in wanted:
             if name not in known:
                 raise InputError(f"there is no output '{name}'", hint=f"there are: {', '.join(known)}")

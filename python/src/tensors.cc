@@ -4,6 +4,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
+#include <memory>
+#include <optional>
+
 #include "bindings.h"
 #include "casters.h"
 #include "collage/support/error.h"
@@ -47,9 +51,41 @@ std::string DTypeName(nb::handle array) {
   return nb::str(nb::handle(dtype)).c_str();
 }
 
+/// The dtype of a buffer's elements, by their format in the words of Python's module struct; nothing for most others.
+std::optional<DataType> FromFormat(const char* format, Py_ssize_t size) {
+  if (format == nullptr || format[0] == 0 || format[1] != 0) return std::nullopt;
+  const auto bits = static_cast<int>(8 * size);
+  if (std::strchr("bhilq", *format) != nullptr) return DataType::Int(bits);
+  if (std::strchr("BHILQ", *format) != nullptr) return DataType::UInt(bits);
+  if (std::strchr("efd", *format) != nullptr) return DataType::Float(bits);
+  return *format == '?' ? std::optional(DataType::Bool()) : std::nullopt;
+}
+
+/// A tensor in the memory of a NumPy array of a usual dtype that is dense in C's order; nothing for whatever is none.
+/// The way by DLPack takes ten times as long.
+std::optional<Tensor> FromBuffer(nb::handle array) {
+  if (PyObject_CheckBuffer(array.ptr()) == 0 || !nb::hasattr(array, "__dlpack__")) return std::nullopt;
+  const auto release = [](Py_buffer* view) {  // the last owner may be any thread
+    nb::gil_scoped_acquire gil;
+    PyBuffer_Release(view);
+    delete view;
+  };
+  const std::shared_ptr<Py_buffer> view(new Py_buffer(), release);
+  if (PyObject_GetBuffer(array.ptr(), view.get(), PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  const std::optional<DataType> dtype = FromFormat(view->format, view->itemsize);
+  if (!dtype) return std::nullopt;
+  Shape shape(view->shape, view->shape + view->ndim);
+  if (view->len == 0) return Tensor::Empty(std::move(shape), *dtype);
+  return Tensor::View(std::move(shape), *dtype, view->buf, view);
+}
+
 }  // namespace
 
 Tensor TensorFrom(nb::handle source) {
+  if (std::optional<Tensor> tensor = FromBuffer(source)) return *std::move(tensor);
   nb::object array = nb::borrow(source);
   if (!nb::hasattr(array, "__dlpack__") && !nb::hasattr(array, "__array_interface__")) {
     array = nb::module_::import_("numpy").attr("asarray")(array);
