@@ -101,6 +101,26 @@ class Conversion(_Conversion):
     to: str
 
 
+class _Trial(TypedDict, total=False):
+    seconds: float
+    reason: str
+
+
+class Trial(_Trial):
+    """A schedule that was tried; one without ``seconds`` failed."""
+
+    schedule: str
+
+
+class Rates(TypedDict, total=False):
+    """How fast the machine is at most, all threads together; what is not known is absent."""
+
+    multiply_adds_per_second: float
+    near_bytes_per_second: float
+    shared_bytes_per_second: float
+    memory_bytes_per_second: float
+
+
 class _Cost(TypedDict, total=False):
     seconds: float
     p10: float
@@ -112,6 +132,7 @@ class _Cost(TypedDict, total=False):
     samples: int
     error: float
     schedule: str
+    trials: list[Trial]
     reason: str
     least_seconds: float
     multiply_adds: float
@@ -242,6 +263,7 @@ class SearchProgress(_SearchProgress):
 
 class _Graph(TypedDict, total=False):
     no_alternatives: str
+    rates: Rates
 
 
 class Graph(_Graph):

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -119,6 +120,22 @@ Fact CostLine(const ExplainedCost* cost) {
           "samples][ · no kernel here takes less than {least_seconds}][ · schedule {schedule}]");
 }
 
+/// Schedules that were tried, the fastest first.
+Fact TrialsTable(const ExplainedCost* cost) {
+  std::vector<ExplainedTrial> trials = cost == nullptr ? std::vector<ExplainedTrial>() : cost->trials;
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  std::ranges::stable_sort(trials, {}, [=](const ExplainedTrial& one) { return one.seconds.value_or(kNever); });
+  std::vector<Fact> rows;
+  for (const ExplainedTrial& one : trials) {
+    rows.push_back(
+        Fact::Record("", "",
+                     {Fact::Text("schedule", "schedule", one.schedule), Fact::Seconds("seconds", "p50", one.seconds),
+                      Fact::Text("reason", "reason", one.reason)}));
+  }
+  return Fact::Table("trials", "schedules", std::move(rows))
+      .Columns({{"schedule that was tried", "{schedule}"}, {"p50", "[{seconds}][{reason:80}]"}});
+}
+
 std::string WhyNoAlternatives(const GraphExplanation& graph, const ExplainedPartition& partition) {
   return partition.is_skipped ? "not looked for: those of more expensive partitions took the time there is"
                               : graph.no_alternatives;
@@ -162,6 +179,7 @@ Fact WhyRecord(const Explanation& explanation, const PartitionPlace& place) {
                   .Says("{inputs} -> {outputs}"),
               Fact::Texts("nodes", "nodes", NamesOf(graph, partition.nodes)).SeparatedBy(" "),
               AlternativesTable(graph, partition), RefusedTable(graph, partition),
+              TrialsTable(CostOf(graph, candidate)),
               Fact::Line("no others", {Fact::Text("no_alternatives", "", WhyNoAlternatives(graph, partition))})
                   .Says("{no_alternatives}")})
       .Says("partition {partition} of {of}" + region +

@@ -68,6 +68,8 @@ class CostEstimator {
                                                  const std::function<bool()>& /*may_go_on*/) {
     return {};
   }
+  /// The schedules of `query` that were tried so far: a record for each, with its schedule.
+  virtual std::vector<TuningRecord> TrialsOf(const CostQuery&) { return {}; }
   /// Measures `query` in turn as it is compiled so far and by `schedule`. If that is faster, it is what `query` is
   /// compiled by, and what it costs, from then on. In any case the answer is what it costs now.
   virtual TuningRecord AdoptIfFaster(const CostQuery& query, const std::string& /*schedule*/) {
@@ -90,8 +92,8 @@ class CostEstimator {
   /// Seconds that a partition of `to` takes longer when one of `from`, another toolchain, ran just before it.
   virtual double SwitchSeconds(const Toolchain& /*from*/, const Toolchain& /*to*/) { return 0; }
 
-  /// Seconds that `bytes` take from memory to the processor at least; 0 where nobody knows.
-  virtual double FetchSeconds(int64_t /*bytes*/) { return 0; }
+  /// How fast this machine is at most, as far as that is known. Quick once it has been asked.
+  virtual MachineRates Rates() { return {}; }
 
   /// Share by which two estimates of one partition may differ: smaller differences are not worth finding out.
   virtual double Noise() const { return 0; }

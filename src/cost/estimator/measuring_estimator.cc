@@ -265,6 +265,8 @@ std::vector<TuningRecord> MeasuringEstimator::TrySchedules(const CostQuery& quer
     if (known != nullptr) {
       ++counts_.known_trials;
       records[i] = *known;
+      records[i].schedule = schedules[i];
+      trials_[KeyOf(query)].push_back(records[i]);
       continue;
     }
     wanted.push_back(i);
@@ -284,10 +286,16 @@ std::vector<TuningRecord> MeasuringEstimator::TrySchedules(const CostQuery& quer
     record.schedule = schedules[wanted[index]];
     ++counts_.trials;
     Remember(Keyed(TrialOf(query, record.schedule)), record);
+    trials_[KeyOf(query)].push_back(record);
     return next(index + 1);
   });
   spent_seconds_ = spent;  // trials have a budget of their own
   return records;
+}
+
+std::vector<TuningRecord> MeasuringEstimator::TrialsOf(const CostQuery& query) {
+  const auto found = trials_.find(KeyOf(query));
+  return found == trials_.end() ? std::vector<TuningRecord>() : found->second;
 }
 
 TuningRecord MeasuringEstimator::AdoptIfFaster(const CostQuery& query, const std::string& schedule) {
@@ -356,7 +364,7 @@ TuningRecord MeasuringEstimator::Probe(const Toolchain& toolchain, const std::st
   return Lookup(Keyed(key), toolchain.name() + ": " + label, TimeProbe{probe, toolchain.name()});
 }
 
-const MachineRates& MeasuringEstimator::Rates() {
+MachineRates MeasuringEstimator::Rates() {
   if (rates_) return *rates_;
   rates_.emplace();
   are_rates_known_ = true;
@@ -373,11 +381,6 @@ const MachineRates& MeasuringEstimator::Rates() {
     are_rates_known_ = are_rates_known_ && !record.is_skipped;
   }
   return *rates_;
-}
-
-double MeasuringEstimator::FetchSeconds(int64_t bytes) {
-  const double rate = Rates().bytes[static_cast<size_t>(CacheLevel::kMemory)];
-  return rate > 0 ? static_cast<double>(bytes) / rate : 0;
 }
 
 void MeasuringEstimator::ForgetSkipped() {

@@ -42,6 +42,7 @@ class MeasuringEstimator : public CostEstimator {
   std::vector<std::string> SchedulesNear(const CostQuery& query, const std::string& schedule) override;
   std::vector<TuningRecord> TrySchedules(const CostQuery& query, const std::vector<std::string>& schedules,
                                          const std::function<bool()>& may_go_on) override;
+  std::vector<TuningRecord> TrialsOf(const CostQuery& query) override;
   TuningRecord AdoptIfFaster(const CostQuery& query, const std::string& schedule) override;
   int NumAtOnce() const override { return runner_->num_at_once(); }
   /// Returns the cost in the database, else the bound by the toolchain's smallest call and the roofline.
@@ -62,7 +63,8 @@ class MeasuringEstimator : public CostEstimator {
   /// Timings of one candidate differ by more from one day to the next.
   double Noise() const override { return 0.005; }
   double SwitchSeconds(const Toolchain& from, const Toolchain& to) override;
-  double FetchSeconds(int64_t bytes) override;
+  /// Measured once for each kind of machine and number of threads.
+  MachineRates Rates() override;
   void ForgetSkipped() override;
   void SetBudget(double seconds) override { options_.budget_seconds = seconds; }
   void Rest() override { runner_->Rest(); }
@@ -70,8 +72,6 @@ class MeasuringEstimator : public CostEstimator {
   TuningKey KeyOf(const CostQuery& query) const;
 
  protected:
-  /// Measured once for each kind of machine and number of threads.
-  const MachineRates& Rates();
   /// Measures a probe's function (probes.h) with a toolchain.
   TuningRecord Probe(const Toolchain& toolchain, const std::string& probe);
   const MeasureContext& context() const { return options_.context; }
@@ -128,6 +128,7 @@ class MeasuringEstimator : public CostEstimator {
   OnMeasure on_measure_;
   std::map<TuningKey, std::optional<TuningRecord>> known_;  ///< nothing: the database has none
   std::set<TuningKey> asked_;
+  std::map<TuningKey, std::vector<TuningRecord>> trials_;  ///< by the partition's own key
   std::optional<MachineRates> rates_;
   bool are_rates_known_ = false;                  ///< whether there was time for all of them
   std::map<std::string, double> smallest_calls_;  ///< by toolchain, seconds

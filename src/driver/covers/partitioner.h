@@ -96,6 +96,8 @@ class Partitioner : public CoverCosts {
   std::string RefusalOf(const PartitionSpec& spec, const std::string& label) const;
   /// The record behind its exact cost; null where there is none.
   const TuningRecord* RecordOf(VariantIndex variant) const;
+  /// CostEstimator::TrialsOf.
+  std::vector<TuningRecord> TrialsOf(VariantIndex variant) { return estimator_.TrialsOf(QueryFor(ClassAt(variant))); }
   /// The work of its partition.
   const Work& WorkOf(VariantIndex variant) const { return ClassAt(variant).of->work; }
   /// Seconds that no kernel of its toolchain goes below on this machine, however its partition is compiled.

@@ -50,6 +50,9 @@ ExplainedCost CostOf(Partitioner& partitioner, VariantIndex variant) {
   cost.samples = record->num_samples;
   cost.error = Rounded(record->max_error);
   cost.schedule = record->schedule;
+  for (const TuningRecord& trial : partitioner.TrialsOf(variant)) {
+    cost.trials.push_back({trial.schedule, trial.ok ? Known(trial.p50) : std::nullopt, trial.ok ? "" : trial.reason});
+  }
   return cost;
 }
 

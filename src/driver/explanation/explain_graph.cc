@@ -63,6 +63,7 @@ class GraphExplainer {
     explanation_.results = ResultsOf(graph_);
     if (searched_ != nullptr) {
       searched_->estimator->SetBudget(0);
+      AddRates();
       table_.AddSearched(partitioner(), BestSeconds(), kMostCandidates);
     }
     AddContenders();
@@ -90,6 +91,12 @@ class GraphExplainer {
       if (one.cover.num_unknown == 0 && one.cover.seconds > 0) best = std::min(best, one.cover.seconds);
     }
     return best;
+  }
+
+  void AddRates() {
+    const MachineRates rates = searched_->estimator->Rates();
+    const auto [near, shared, memory] = rates.bytes;
+    explanation_.rates = {Rounded(rates.multiply_adds), Rounded(near), Rounded(shared), Rounded(memory)};
   }
 
   void AddContenders() {
@@ -265,7 +272,8 @@ class GraphExplainer {
     const double drift = found.replaced_seconds * winner_drift_;
     one.low_seconds = Rounded(found.extra_seconds - noise - std::max(drift, 0.0));
     if (found.is_bound) return;
-    const double fetch = searched_->estimator->FetchSeconds(SharedWeightBytes(one.replaces));
+    const double rate = explanation_.rates.memory_bytes;
+    const double fetch = rate > 0 ? static_cast<double>(SharedWeightBytes(one.replaces)) / rate : 0;
     one.high_seconds = Rounded(found.extra_seconds + noise + std::max(-drift, 0.0) + fetch);
   }
 

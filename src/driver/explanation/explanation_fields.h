@@ -1,6 +1,7 @@
 // explanation_fields.h: explanations of graphs as JSON (support/json_fields.h).
 #pragma once
 
+#include "driver/explanation/cost_fields.h"
 #include "driver/explanation/graph_explanation.h"
 #include "support/json_fields.h"
 
@@ -51,26 +52,6 @@ void VisitFields(Self& conversion, Visitor& visit) {
   visit.Field("to", conversion.to);
   visit.Field("seconds", conversion.seconds);
   visit.OptionalField("at_least", conversion.at_least);
-}
-
-template <typename Self, typename Visitor>
-requires IsMessage<Self, ExplainedCost>
-void VisitFields(Self& cost, Visitor& visit) {
-  visit.Field("state", cost.state);
-  visit.OptionalField("seconds", cost.seconds);
-  visit.OptionalField("p10", cost.p10);
-  visit.OptionalField("p25", cost.p25);
-  visit.OptionalField("p50", cost.p50);
-  visit.OptionalField("p75", cost.p75);
-  visit.OptionalField("p90", cost.p90);
-  visit.OptionalField("half_width", cost.half_width);
-  visit.OptionalField("samples", cost.samples);
-  visit.OptionalField("error", cost.error);
-  visit.OptionalField("schedule", cost.schedule);
-  visit.OptionalField("reason", cost.reason);
-  visit.OptionalField("least_seconds", cost.least_seconds);
-  visit.OptionalField("multiply_adds", cost.multiply_adds);
-  visit.OptionalField("bytes", cost.bytes);
 }
 
 template <typename Self, typename Visitor>
@@ -181,6 +162,7 @@ void VisitFields(Self& graph, Visitor& visit) {
   visit.Field("results", graph.results);
   visit.Field("toolchains", graph.toolchains);
   visit.Field("penalties", graph.penalties);
+  visit.OptionalField("rates", graph.rates);
   visit.Field("conversions", graph.conversions);
   visit.Field("costs", graph.costs);
   visit.Field("candidates", graph.candidates);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/explanation/explained_cost.h"
 #include "driver/explanation/weight_statistics.h"
 
 namespace collage {
@@ -53,26 +54,6 @@ struct ExplainedConversion {
   double seconds = 0;
   bool at_least = false;  ///< not measured: a bound
 };
-
-/// A cost that equal candidates share.
-struct ExplainedCost {
-  enum class State : uint8_t { kMeasured, kEstimated, kBound, kFailed };
-  State state = State::kBound;
-  std::optional<double> seconds = {};  ///< the cost, or its lower bound
-  std::optional<double> p10 = {}, p25 = {}, p50 = {}, p75 = {}, p90 = {};
-  std::optional<double> half_width = {};  ///< half the 95 % interval
-  int64_t samples = 0;
-  double error = 0;  ///< relative to the largest result; 0 = not known
-  std::string schedule = {};
-  std::string reason = {};                   ///< why it failed
-  std::optional<double> least_seconds = {};  ///< no kernel on this machine takes less
-  double multiply_adds = 0;
-  double bytes = 0;  ///< read and written
-};
-
-constexpr std::array<const char*, 4> NamesOf(ExplainedCost::State) {
-  return {"measured", "estimated", "bound", "failed"};
-}
 
 /// A partition that could be chosen, in one choice of formats.
 struct ExplainedCandidate {
@@ -168,6 +149,7 @@ struct GraphExplanation {
   std::vector<int> results;
   std::vector<ExplainedToolchain> toolchains;
   ExplainedPenalties penalties;
+  ExplainedRates rates;
   std::vector<ExplainedConversion> conversions;
   std::vector<ExplainedCost> costs;
   std::vector<ExplainedCandidate> candidates;

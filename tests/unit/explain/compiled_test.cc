@@ -139,6 +139,30 @@ TEST_F(CompiledTest, MayBeLeftOutOrWrittenToAFile) {
   EXPECT_EQ(ReadExplanation(folder_ / "e.json").graphs.size(), 1U);
 }
 
+TEST_F(CompiledTest, SchedulesThatWereTriedAndRatesAreThere) {
+  AddBuiltins();
+  options_.output = folder_ / "m.clg";
+  options_.database = (folder_ / "tuning.db").string();
+  options_.num_threads = 1;
+  options_.toolchains = {"native"};
+  options_.tuning_trials = 4;
+  const IRModule module =
+      ParseModule("def @main(%x: Tensor[(32, 64), float32], %w: Tensor[(64, 64), float32]) { nn.dense(%x, %w) }", "m");
+  const CompileReport report = CompileModule(module, "m", options_);
+  const GraphExplanation graph = ReadExplanation(options_.output).graphs.at(0);
+  EXPECT_GT(graph.rates.multiply_adds, 1e8);
+  EXPECT_GT(graph.rates.memory_bytes, 1e8);
+  std::set<std::string> schedules;
+  for (const ExplainedCost& cost : graph.costs) {
+    for (const ExplainedTrial& trial : cost.trials) {
+      EXPECT_EQ(trial.seconds.has_value(), trial.reason.empty()) << trial.schedule;
+      schedules.insert(trial.schedule);
+    }
+  }
+  EXPECT_GT(schedules.size(), 0U);
+  EXPECT_LE(static_cast<int64_t>(schedules.size()), report.tuning.trials + report.tuning.known_trials);
+}
+
 /// How much further the interval of a partition's product alone reaches above the claim than below.
 double Skew(const ExplainedAlternative& one) {
   return (one.high_seconds.value() - one.extra_seconds) - (one.extra_seconds - one.low_seconds.value());
@@ -165,15 +189,18 @@ TEST_F(CompiledTest, IntervalsKnowOfWeightsThatOtherPartitionsRead) {
   InferType(main);
   CompileModule(IRModule::FromFunction(main), "m", options_);
   const GraphExplanation graph = ReadExplanation(options_.output).graphs.at(0);
+  const auto is_product = [](const ExplainedPartition& one) { return one.operators.starts_with("nn.dense"); };
+  // Another way to compute one of the products, with its neighbours or without.
   const auto way_of = [&](const ExplainedPartition& partition) -> const ExplainedAlternative* {
-    const auto same = std::ranges::find_if(partition.alternatives, [](const ExplainedAlternative& one) {
-      return one.replaces.size() == 1 && one.high_seconds.has_value();
+    const auto found = std::ranges::find_if(partition.alternatives, [&](const ExplainedAlternative& one) {
+      const auto replaces_product = [&](int i) { return is_product(graph.partitions[static_cast<size_t>(i)]); };
+      return one.high_seconds && std::ranges::count_if(one.replaces, replaces_product) == 1;
     });
-    return same == partition.alternatives.end() ? nullptr : &*same;
+    return found == partition.alternatives.end() ? nullptr : &*found;
   };
   std::vector<const ExplainedPartition*> products;
   for (const ExplainedPartition& one : graph.partitions) {
-    if (one.operators.starts_with("nn.dense")) products.push_back(&one);
+    if (is_product(one)) products.push_back(&one);
   }
   ASSERT_EQ(products.size(), 3U);
   for (const ExplainedPartition* one : products) ASSERT_NE(way_of(*one), nullptr) << one->operators;

@@ -74,9 +74,14 @@ inline GraphExplanation SmallGraph() {
   using State = ExplainedCost::State;
   graph.costs = {{.state = State::kMeasured, .seconds = 2e-5, .p50 = 2e-5, .half_width = 1e-7, .samples = 40},
                  {.state = State::kMeasured, .seconds = 1e-5, .p50 = 1e-5, .samples = 40},
-                 {.state = State::kMeasured, .seconds = 3e-5, .samples = 9},
+                 {.state = State::kMeasured,
+                  .seconds = 3e-5,
+                  .samples = 9,
+                  .schedule = "rows=2",
+                  .trials = {{"rows=3", 4e-5, ""}, {.schedule = "rows=9", .reason = "it is wrong"}}},
                  {.state = State::kFailed, .reason = "it crashed"},
                  {.state = State::kBound, .seconds = 8e-6}};
+  graph.rates = {1e11, 5e11, 1e11, 4e10};
   graph.candidates = {
       {.toolchain = 1, .rule = "acme.conv", .nodes = {1, 2}, .inputs = {"plain"}, .outputs = {"plain"}, .cost = 0},
       {.toolchain = 0, .rule = "fuse", .nodes = {3, 4}, .inputs = {"plain"}, .outputs = {"plain"}, .cost = 1},
