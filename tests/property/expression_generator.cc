@@ -36,8 +36,8 @@ const TypeCallNode* AsDataType(const Type& type, const std::string& name) {
   return call->callee()->name() == name ? call : nullptr;
 }
 
-ExpressionGenerator::ExpressionGenerator(uint64_t seed, const RandomModuleOptions& options)
-    : random_(seed), options_(options), prelude_(ParseModule(kPrelude, "prelude")) {}
+ExpressionGenerator::ExpressionGenerator(RandomSource random, const RandomModuleOptions& options)
+    : random_(std::move(random)), options_(options), prelude_(ParseModule(kPrelude, "prelude")) {}
 
 Var ExpressionGenerator::NewVar(const Type& type) {
   static const std::vector<std::string> kNames{"x", "y", "a_value", "x", "l"};

@@ -16,7 +16,7 @@ namespace collage {
 /// next. Whatever was made may be used again where its variables are in scope, which gives shared nodes.
 class ExpressionGenerator {
  public:
-  ExpressionGenerator(uint64_t seed, const RandomModuleOptions& options);
+  ExpressionGenerator(RandomSource random, const RandomModuleOptions& options);
 
   /// Definitions that all modules have: data types and polymorphic functions.
   const IRModule& prelude() const { return prelude_; }

@@ -80,7 +80,7 @@ struct Operand {
 
 class Builder {
  public:
-  explicit Builder(uint64_t seed) : random_(seed), op_(GridOperatorOf(seed)) {
+  Builder(uint64_t op, RandomSource random) : random_(std::move(random)), op_(GridOperatorOf(op)) {
     static const std::vector<int> chances{0, 20, 10, 10, 5, 5, 2, 2};  // one in so many things is changed; 0: none
     chance_ = random_.Pick(chances);
     opset_ = random_.Pick(kOpsets);
@@ -477,7 +477,8 @@ std::string GridOperatorOf(uint64_t seed) {
   return names[seed % names.size()];
 }
 
-onnx::ModelProto MakeGridModel(uint64_t seed) { return Builder(seed).Make(); }
+onnx::ModelProto MakeGridModel(uint64_t seed) { return MakeGridModel(seed, RandomSource(seed)); }
+onnx::ModelProto MakeGridModel(uint64_t op, RandomSource random) { return Builder(op, std::move(random)).Make(); }
 
 namespace {
 

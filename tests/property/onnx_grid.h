@@ -5,6 +5,7 @@
 #include <string>
 
 #include "onnx/onnx-ml.pb.h"
+#include "property/random_source.h"
 
 namespace collage {
 
@@ -14,6 +15,8 @@ namespace collage {
 /// numbers of inputs and outputs, empty names, ranks from 0 to 7, sizes of 0 and of 10^12, symbolic sizes, element
 /// types, attributes and their types. Operands are inputs of the model, initializers, or computed.
 onnx::ModelProto MakeGridModel(uint64_t seed);
+/// One for the operator of that number, modulo how many there are, by the numbers of `random`.
+onnx::ModelProto MakeGridModel(uint64_t op, RandomSource random);
 
 /// The operator that MakeGridModel tries with this seed.
 std::string GridOperatorOf(uint64_t seed);

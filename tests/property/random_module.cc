@@ -7,7 +7,11 @@
 namespace collage {
 
 RandomModule MakeRandomModule(uint64_t seed, const RandomModuleOptions& options) {
-  ExpressionGenerator generator(seed, options);
+  return MakeRandomModule(RandomSource(seed), options);
+}
+
+RandomModule MakeRandomModule(RandomSource source, const RandomModuleOptions& options) {
+  ExpressionGenerator generator(std::move(source), options);
   RandomSource& random = generator.random();
   RandomModule result{generator.prelude(), {}};
   const int globals = random.Below(4);

@@ -6,6 +6,7 @@
 
 #include "collage/ir/module.h"
 #include "collage/ir/value.h"
+#include "property/random_source.h"
 
 namespace collage {
 
@@ -29,5 +30,7 @@ struct RandomModuleOptions {
 /// Conditions depend on integers only, and values stay small, so that passes which round otherwise change results by
 /// little.
 RandomModule MakeRandomModule(uint64_t seed, const RandomModuleOptions& options = {});
+/// As above, by the numbers of `random`.
+RandomModule MakeRandomModule(RandomSource random, const RandomModuleOptions& options = {});
 
 }  // namespace collage
