@@ -4,6 +4,7 @@ virtual environment."""
 import base64
 import hashlib
 import os
+import json
 import re
 import subprocess
 import sys
@@ -38,6 +39,9 @@ def check_record(wheel: zipfile.ZipFile, info: str) -> None:
 
 def check_metadata(wheel: zipfile.ZipFile, info: str) -> None:
     metadata = Parser().parsestr(wheel.read(f"{info}/METADATA").decode())
+    materials = json.loads(wheel.read(f"{info}/sboms/collage.spdx.json"))
+    if metadata["Name"] != materials["packages"][0]["name"]:
+        fail("the bill of materials is another distribution's")
     for licence in metadata.get_all("License-File") or []:
         if f"{info}/licenses/{licence}" not in wheel.namelist():
             fail(f"{licence} is missing")
