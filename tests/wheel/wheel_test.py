@@ -3,8 +3,8 @@ virtual environment."""
 
 import base64
 import hashlib
-import os
 import json
+import os
 import re
 import subprocess
 import sys
