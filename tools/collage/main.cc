@@ -99,11 +99,8 @@ int RunLine(CLI::App& app, int argc, char** argv) {
                        "`collage --help` lists the commands");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit is an error of that write, not the end
-  collage::CleanUpWhenInterrupted();
+/// Reads the command line and does what it says; returns the exit code.
+int Run(int argc, char** argv) {
   CLI::App app(
       "Compiles a trained model into one file that runs it at the lowest latency measured on this machine:\n"
       "measures which sub-graphs run fastest on which toolchain, and covers the model with the best mix.");
@@ -115,9 +112,17 @@ int main(int argc, char** argv) {
   app.set_help_all_flag("--help-all", "Print help on all commands");
   AddCommands(app);
   app.footer(kFooter + EnvironmentHelp());  // after the commands, which take over the footer that they find
+  return Finish(RunLine(app, argc, argv));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows beyond its limit is an error of that write, not the end
+  collage::CleanUpWhenInterrupted();
   const bool as_json = WantsJson(argc, argv);
   try {
-    return Finish(RunLine(app, argc, argv));
+    return Run(argc, argv);
   } catch (const collage::Error& error) {
     return collage::cli::PrintError(error, as_json);
   } catch (const std::bad_alloc&) {
