@@ -5,7 +5,7 @@
 //     way COLLAGE_FAULT_SEEN=FILE           is made when that has happened
 //
 // CALL is malloc, open, read, write, mmap, fsync, rename, mkdir, fork; ERROR is ENOSPC, EIO, EINTR, EACCES, EMFILE,
-// ENOMEM, or SHORT: a read or write of one byte. What the C library calls inside of itself is left alone.
+// ENOMEM, or SHORT: a read or write of one byte. Calls that the C library makes inside of itself are left alone.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
