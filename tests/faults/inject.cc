@@ -1,11 +1,12 @@
 // inject.cc: a library that is loaded before others (LD_PRELOAD) and lets a call of the system fail, as full disks,
 // broken ones, signals and machines without memory do.
 //
-//     COLLAGE_FAULT=CALL:ERROR:NUMBER   the call of that name and number, from 1, counted in each process, fails that
-//     way COLLAGE_FAULT_SEEN=FILE           is made when that has happened
+//     COLLAGE_FAULT=CALL:ERROR:NUMBER   that call of each process fails, counted from 1 when its `main` begins
+//     COLLAGE_FAULT_SEEN=FILE           is made when that has happened
 //
-// CALL is malloc, open, read, write, mmap, fsync, rename, mkdir, fork; ERROR is ENOSPC, EIO, EINTR, EACCES, EMFILE,
-// ENOMEM, or SHORT: a read or write of one byte. Calls that the C library makes inside of itself are left alone.
+// CALL is malloc, open, read, write, mmap, fsync, rename, mkdir or fork; ERROR is ENOSPC, EIO, EINTR, EACCES, EMFILE,
+// ENOMEM, EAGAIN, or SHORT: a read or write of one byte. Blocks of less than 4 KiB are not counted, nor are calls that
+// the C library makes inside of itself.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
