@@ -8,7 +8,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import numpy as np
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 F = TypeVar("F", bound=Callable[..., Any])
+_M = TypeVar("_M", bound=OnnxModel)
 
 
 def _check_inputs(given: CheckInputs | Sequence[CheckInputs]) -> list[dict[str, Any]]:
@@ -144,29 +146,48 @@ def compile(
         return made
 
 
-@_documented
+@overload
 def tune(
     model: OnnxModel,
     *,
     progress: bool | Callable[[Progress], object] = False,
     should_stop: Callable[[], bool] | None = None,
     **settings: Unpack[Settings],
-) -> CompileReport:
-    """Measures ahead the costs that compiling a model will need, and keeps them in the tuning database.
+) -> CompileReport: ...
+@overload
+def tune(
+    model: list[_M] | tuple[_M, ...],
+    *,
+    progress: bool | Callable[[Progress], object] = False,
+    should_stop: Callable[[], bool] | None = None,
+    **settings: Unpack[Settings],
+) -> list[CompileReport]: ...
+@_documented
+def tune(
+    model: OnnxModel | list[_M] | tuple[_M, ...],
+    *,
+    progress: bool | Callable[[Progress], object] = False,
+    should_stop: Callable[[], bool] | None = None,
+    **settings: Unpack[Settings],
+) -> CompileReport | list[CompileReport]:
+    """Measures ahead the costs that compiling models will need, and keeps them in the tuning database.
 
-    It resumes where it was stopped: known costs are not measured again. ``collage tune`` does it, too.
+    It resumes where it was stopped: known costs are not measured again. ``collage tune`` does it, too. Several models
+    share the budgets of time and trials: what one does not need goes to those after it.
 
     Args:
-        model: an ONNX model: path, bytes or ``onnx.ModelProto``.
+        model: an ONNX model (path, bytes or ``onnx.ModelProto``), or several in a list.
         progress: True shows a bar where tqdm is installed, else lines; a callable gets `Progress`.
         should_stop: asked before each measurement; True ends measuring as if the budget were spent.
         settings: docs/settings.md lists them.
 
     Returns:
-        The report, whose ``search`` counts what was measured; there is no winner, as no model was timed.
+        The report, whose ``search`` counts what was measured; there is no winner, as no model was timed. For several
+        models a list of reports, without those that ``should_stop`` left out.
 
     Raises:
-        InputError, UnsupportedError, UnavailableError: by who must act.
+        InputError, UnsupportedError, UnavailableError: by who must act; with several models the first failure, after
+            the others were tuned.
         TypeError: for an argument that is no setting, or one of `collage.compile` only.
     """
     known, taken = ({row["name"] for row in _settings(tunes)} for tunes in (False, True))
@@ -174,9 +195,12 @@ def tune(
         if name in known - taken:
             raise TypeError(f"setting '{name}' is of collage.compile only: tuning makes no executable")
     plain, hooks = _request(settings)
-    with telling(progress) as teller, _as_file(model) as file:
-        report = _core.tune_file(file, plain, {**hooks, "output": ""}, teller, should_stop)
-    return cast(CompileReport, _pictures.ShownCompileReport(report))
+    models = list(model) if isinstance(model, (list, tuple)) else [model]
+    with telling(progress) as teller, ExitStack() as files:
+        paths = [files.enter_context(_as_file(one)) for one in models]
+        tuned = _core.tune_files(paths, plain, {**hooks, "output": ""}, teller, should_stop)
+    reports = [cast(CompileReport, _pictures.ShownCompileReport(one)) for one in tuned]
+    return reports if isinstance(model, (list, tuple)) else reports[0]
 
 
 def _request(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -11,6 +11,7 @@
 #include "collage/support_report.h"
 #include "collage/target/target.h"
 #include "compile_settings.h"
+#include "driver/tuning/tune_models.h"
 #include "facts.h"
 #include "report/compile_facts.h"
 #include "report/toolchain_facts.h"
@@ -55,11 +56,11 @@ struct TaskRef {
   }
 };
 
-/// Compiles what `compile` is given under settings from Python, without the interpreter's lock. `hooks` are what no
-/// setting is: "output", "runner_python", "pass_context", and the callables "estimate" and "search_with".
-template <typename Compile>
-nb::dict CompileWith(const nb::dict& settings, const nb::dict& hooks, nb::object progress, nb::object should_stop,
-                     const Compile& compile) {
+/// Returns the result of `work`, which gets settings from Python and runs without the interpreter's lock. `hooks` are
+/// what no setting is: "output", "runner_python", "pass_context", and the callables "estimate" and "search_with".
+template <typename Work>
+auto RunWith(const nb::dict& settings, const nb::dict& hooks, nb::object progress, nb::object should_stop,
+             const Work& work) {
   CompileOptions options;
   options.pass_context = nb::cast<PassContext>(hooks["pass_context"]);
   SetOptions(options, settings);
@@ -94,12 +95,24 @@ nb::dict CompileWith(const nb::dict& settings, const nb::dict& hooks, nb::object
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     return !should_stop.is_none() && nb::cast<bool>(should_stop());
   };
-  CompileReport report;
-  {
-    nb::gil_scoped_release release;
-    report = compile(options);
+  nb::gil_scoped_release release;
+  return work(options);
+}
+
+nb::dict ToDict(const CompileReport& report) { return nb::cast<nb::dict>(ToPython(CompileFacts(report))); }
+
+/// Tunes all models and returns their reports. The first failure is thrown when all have had their turn.
+nb::list TuneFiles(const std::vector<std::filesystem::path>& paths, const nb::dict& settings, const nb::dict& hooks,
+                   nb::object progress, nb::object should_stop) {
+  const std::vector<TunedModel> tuned =
+      RunWith(settings, hooks, std::move(progress), std::move(should_stop),
+              [&](const CompileOptions& filled) { return TuneModels(paths, filled); });
+  nb::list reports;
+  for (const TunedModel& one : tuned) {
+    ThrowFailure(one);
+    reports.append(ToDict(one.report));
   }
-  return nb::cast<nb::dict>(ToPython(CompileFacts(report)));
+  return reports;
 }
 
 void BindTargets(nb::module_& m) {
@@ -211,8 +224,8 @@ void BindCompile(nb::module_& m) {
       "compile_file",
       [](const std::filesystem::path& path, const nb::dict& settings, const nb::dict& hooks, nb::object progress,
          nb::object should_stop) {
-        return CompileWith(settings, hooks, progress, should_stop,
-                           [&](const CompileOptions& filled) { return CompileModel(path, filled); });
+        return ToDict(RunWith(settings, hooks, progress, should_stop,
+                              [&](const CompileOptions& filled) { return CompileModel(path, filled); }));
       },
       "path"_a, "settings"_a, "hooks"_a, "progress"_a.none(), "should_stop"_a.none(), "See `collage.compile`.");
   m.def(
@@ -220,19 +233,13 @@ void BindCompile(nb::module_& m) {
       [](const IRModule& module, const std::string& name, const nb::dict& settings, const nb::dict& hooks,
          nb::object progress, nb::object should_stop) {
         const IRModule copy = module;
-        return CompileWith(settings, hooks, progress, should_stop,
-                           [&](const CompileOptions& filled) { return CompileModule(copy, name, filled); });
+        return ToDict(RunWith(settings, hooks, progress, should_stop,
+                              [&](const CompileOptions& filled) { return CompileModule(copy, name, filled); }));
       },
       "module"_a, "name"_a, "settings"_a, "hooks"_a, "progress"_a.none(), "should_stop"_a.none(),
       "See `collage.compile`.");
-  m.def(
-      "tune_file",
-      [](const std::filesystem::path& path, const nb::dict& settings, const nb::dict& hooks, nb::object progress,
-         nb::object should_stop) {
-        return CompileWith(settings, hooks, progress, should_stop,
-                           [&](const CompileOptions& filled) { return TuneModel(path, filled); });
-      },
-      "path"_a, "settings"_a, "hooks"_a, "progress"_a.none(), "should_stop"_a.none(), "See `collage.tune`.");
+  m.def("tune_files", &TuneFiles, "paths"_a, "settings"_a, "hooks"_a, "progress"_a.none(), "should_stop"_a.none(),
+        "See `collage.tune`.");
 }
 
 }  // namespace collage::python

@@ -13,6 +13,9 @@
 #include "collage/support/error.h"
 #include "cost/database/tuning_database.h"
 #include "cost/database/tuning_json.h"
+#include "driver/garbage_rule.h"
+#include "facts.h"
+#include "report/json.h"
 #include "support/file.h"
 
 namespace nb = nanobind;
@@ -48,6 +51,7 @@ nb::list CompilationsOf(TuningDatabase& self) {
     row["winner"] = one.winner;
     row["p50_seconds"] = one.seconds;
     row["additive_error_seconds"] = one.additive_error;
+    row["apparent_loss_seconds"] = ToPython(FactOfJson("", "", one.apparent_loss));
     row["optimality_loss_seconds"] = one.optimality_loss;
     row["compiled_at"] = one.compiled_at;
     rows.append(row);
@@ -90,20 +94,37 @@ nb::dict MergeFrom(TuningDatabase& self, TuningDatabase& other) {
   return CountsOf(counts);
 }
 
+nb::tuple CheckOf(const std::string& place) {
+  StoreCheck check;
+  {
+    nb::gil_scoped_release release;
+    check = TuningDatabase::Check(place);
+  }
+  return nb::make_tuple(check.records, check.problems);
+}
+
+int64_t CollectFrom(TuningDatabase& self, bool other_versions, std::optional<double> older_than, bool failures) {
+  nb::gil_scoped_release release;
+  return self.Collect(GarbageRuleFor(other_versions, older_than, failures));
+}
+
 }  // namespace
 
 void BindDatabase(nb::module_& m) {
   nb::class_<TuningDatabase>(m, "TuningStore", "The compiler's side of `collage.TuningDatabase`: not thread-safe.")
       .def(nb::init<std::string>(), "place"_a, "Opens or creates a file or a postgresql:// URL.")
+      .def_static("existing", &TuningDatabase::OpenExisting, "place"_a, "Opens a store that exists.")
+      .def_static("for_reading", &TuningDatabase::ForReading, "place"_a, "Opens one that exists, and changes no file.")
+      .def_static("check", &CheckOf, "place"_a, "How many records a store has, and its problems; changes no file.")
       .def_prop_ro("place", &TuningDatabase::place, "Path or URL, without a password.")
       .def_prop_ro("notices", &TuningDatabase::notices, "Events of opening that the user should know.")
       .def("stats", &StatsOf, "Counts of records.")
       .def("compilations", &CompilationsOf, "Past compilations, each a dictionary.")
-      .def("verify", &TuningDatabase::Verify, nb::call_guard<nb::gil_scoped_release>(),
-           "Problems of the store and of its records.")
       .def("export_records", &ExportTo, "path"_a, "Writes all records to a file; how many.")
       .def("import_records", &ImportFrom, "path"_a, "Reads such a file; counts of records.")
-      .def("merge", &MergeFrom, "other"_a, "Takes what is new or newer in another store; counts of records.");
+      .def("merge", &MergeFrom, "other"_a, "Takes what is new or newer in another store; counts of records.")
+      .def("gc", &CollectFrom, "other_versions"_a, "older_than"_a.none(), "failures"_a,
+           "Removes records; how many. `older_than` is in seconds.");
   m.def("default_database", &TuningDatabase::DefaultPlace, "$COLLAGE_DATABASE, else tuning.db in the cache folder.");
   m.def("is_postgres_url", &IsPostgresUrl, "place"_a, "Whether a place is a server, and no file.");
 }

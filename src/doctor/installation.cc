@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -37,12 +38,16 @@ std::vector<Finding> Toolchains() {
 }
 
 Finding Database(const std::string& place) {
-  if (place.find("://") == std::string::npos && !fs::exists(place)) {
+  if (!IsPostgresUrl(place) && !fs::exists(place)) {
     return {"tuning database", State::kNote, place + " is not there yet", "the first compilation creates it"};
   }
   try {
-    TuningDatabase database(place);
+    TuningDatabase database = TuningDatabase::ForReading(place);
     const TuningStats stats = database.Stats();
+    if (!IsPostgresUrl(place) && access(place.c_str(), W_OK) != 0) {
+      return {"tuning database", State::kProblem, place + " can be read, but not written",
+              "give another one with --database PATH, or make this one writable"};
+    }
     return {"tuning database", State::kFine,
             fmt::format("{}: {} records, {}", place, stats.records, FormatBytes(static_cast<double>(stats.bytes))), ""};
   } catch (const Error& error) {

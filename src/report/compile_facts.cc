@@ -334,7 +334,7 @@ Fact OutputLine(const CompileReport& report) {
 }
 
 std::string StateOf(const TunedModel& one) {
-  if (!one.failure.empty()) return "failed: " + one.failure;
+  if (one.failure) return "failed: " + one.failure->message();
   return one.report.budget_spent || one.report.tuning.budget_spent ? "more to measure" : "complete";
 }
 
@@ -347,7 +347,8 @@ Fact TunedRow(const TunedModel& one) {
        Fact::Count("failed", "failed", one.report.num_failed),
        Fact::Seconds("seconds", "time", one.report.total_seconds),
        Fact::Flag("complete", "complete", StateOf(one) == "complete"), Fact::Text("state", "state", StateOf(one)),
-       Fact::Text("error", "error", one.failure).Detail(), TuningRecord(one.report.tuning)});
+       Fact::Text("error", "error", one.failure ? one.failure->message() : "").Detail(),
+       TuningRecord(one.report.tuning)});
 }
 
 }  // namespace

@@ -134,6 +134,11 @@ Fact Fact::SeparatedBy(std::string text) && {
   return std::move(*this);
 }
 
+Fact Fact::OrNone() && {
+  may_not_apply = true;
+  return std::move(*this);
+}
+
 Fact Fact::Detail(bool detail) && {
   is_detail = detail;
   return std::move(*this);

@@ -62,15 +62,14 @@ struct Fact {
 
   /// The text of a record or a line. {key} is a fact of this record or of one around it, {seconds.total} a
   /// fact of a nested record, {example:160} its first 160 characters, {s:threads} an "s" unless there is one, {?extra}
-  /// and
-  /// {!extra} nothing. A part in [brackets] is left out when a fact in it is empty, or one with "!" is not. "{{", "[["
-  /// and
-  /// "]]" are a brace and brackets.
+  /// and {!extra} nothing. A part in [brackets] is left out when a fact in it is empty, or one with "!" is not. "{{",
+  /// "[[" and "]]" are a brace and brackets.
   std::string sentence;
   /// The columns of a table; none: each row is a sentence. A row with a sentence of its own is shown below the table,
   /// unless a cell begins with "{}", which is that sentence.
   std::vector<Column> columns;
-  bool is_inline = false;  ///< a table without columns whose rows stand on one line
+  bool may_not_apply = false;  ///< the thing itself may be missing: a value that is not known is "-" in text, not "?"
+  bool is_inline = false;      ///< a table without columns whose rows stand on one line
 
   static Fact Flag(std::string key, std::string label, bool value);
   static Fact Text(std::string key, std::string label, std::optional<std::string> text);
@@ -99,6 +98,7 @@ struct Fact {
   Fact Inline() &&;
   Fact SeparatedBy(std::string text) &&;
   Fact Detail(bool detail = true) &&;
+  Fact OrNone() &&;  ///< sets `may_not_apply`
 
   /// Not known, false, 0, "", or without parts.
   bool IsEmpty() const;

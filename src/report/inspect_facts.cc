@@ -9,9 +9,9 @@ Fact NodeRow(const DataflowNodeReport& node) {
              "", "",
              {Fact::Integer("i", "node", node.index), Fact::Text("label", "label", node.label),
               Fact::Integers("inputs", "inputs", node.inputs), Fact::Integers("outputs", "outputs", node.outputs),
-              Fact::Integer("basic_block", "basic block", node.basic_block),
+              Fact::Integer("basic_block", "basic block", node.basic_block).OrNone(),
               Fact::Flag("external", "external", node.is_external),
-              Fact::Integer("dominator_parent", "dominator", node.dominator_parent)})
+              Fact::Integer("dominator_parent", "dominator", node.dominator_parent).OrNone()})
       .Says(node.is_external ? "external" : "{dominator_parent}");
 }
 

@@ -215,7 +215,7 @@ std::string FormatFact(const Fact& fact) {
   if (const int64_t* integer = std::get_if<int64_t>(&fact.value)) return FormatInteger(*integer, fact.unit);
   if (const double* number = std::get_if<double>(&fact.value)) return FormatNumber(*number, fact.unit);
   if (const std::string* text = std::get_if<std::string>(&fact.value)) return *text;
-  return "-";
+  return fact.may_not_apply ? "-" : "?";
 }
 
 std::string RenderText(const Fact& report, const TextOptions& options) { return TextRenderer(options).Render(report); }

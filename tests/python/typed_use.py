@@ -110,7 +110,7 @@ def session(path: str) -> list[npt.NDArray[np.float32]]:
 
 relay.Function([relay.const(1.0)], relay.const(1.0))  # type: ignore[list-item]
 relay.TupleGetItem(relay.const(1.0), "0")  # type: ignore[arg-type]
-collage.tune(build())  # type: ignore[arg-type]
+collage.tune(build())  # type: ignore[call-overload]
 collage.load(3)  # type: ignore[arg-type]
 collage.compile("m.onnx", thread=1)  # type: ignore[call-arg]
 collage.compile("m.onnx", threads="1")  # type: ignore[arg-type]

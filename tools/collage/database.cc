@@ -11,9 +11,9 @@
 #include "compile_options.h"
 #include "cost/database/tuning_database.h"
 #include "cost/database/tuning_json.h"
+#include "driver/garbage_rule.h"
 #include "report/json.h"
 #include "support/file.h"
-#include "support/machine.h"
 
 namespace collage::cli {
 namespace {
@@ -35,20 +35,10 @@ std::string PlaceOf(const Arguments& arguments) {
   return place.empty() ? TuningDatabase::DefaultPlace() : place;
 }
 
-/// Opens a database, or creates it.
-TuningDatabase Open(const std::string& place) {
-  TuningDatabase database(place);
+/// Passes a database on, with what opening it had to say.
+TuningDatabase Opened(TuningDatabase database) {
   for (const std::string& notice : database.notices()) fmt::print(stderr, "collage: warning: {}\n", notice);
   return database;
-}
-
-/// Opens a database that is there, for commands that add nothing: they create neither file nor folder.
-TuningDatabase OpenExisting(const std::string& place) {
-  if (!IsPostgresUrl(place) && !std::filesystem::exists(place)) {
-    throw Error(ErrorCategory::kInput, "there is no such database", place,
-                "`collage compile`, `tune` and `db import` create one; --database names another");
-  }
-  return Open(place);
 }
 
 Fact CompilationRow(const CompilationRecord& one) {
@@ -72,7 +62,7 @@ Fact CompilationRow(const CompilationRecord& one) {
 }
 
 void ShowStats(const Arguments& arguments) {
-  TuningDatabase database = OpenExisting(PlaceOf(arguments));
+  TuningDatabase database = TuningDatabase::ForReading(PlaceOf(arguments));
   const TuningStats stats = database.Stats();
   const std::vector<CompilationRecord> compilations = database.Compilations();
   std::vector<Fact> toolchains;
@@ -103,7 +93,7 @@ void ShowStats(const Arguments& arguments) {
 }
 
 void Export(const Arguments& arguments) {
-  TuningDatabase database = OpenExisting(PlaceOf(arguments));
+  TuningDatabase database = TuningDatabase::ForReading(PlaceOf(arguments));
   if (arguments.files[0] == "-") {
     ExportRecords(database, std::cout);
     return;
@@ -122,7 +112,7 @@ void PrintCounts(const std::string& source, const ImportCounts& counts) {
 }
 
 void Import(const Arguments& arguments) {
-  TuningDatabase database = Open(PlaceOf(arguments));
+  TuningDatabase database = Opened(TuningDatabase(PlaceOf(arguments)));
   for (const std::string& name : arguments.files) {
     if (name == "-") {
       PrintCounts("standard input", ImportRecords(database, std::cin, "standard input"));
@@ -134,14 +124,15 @@ void Import(const Arguments& arguments) {
 }
 
 void Merge(const Arguments& arguments) {
-  TuningDatabase database = Open(PlaceOf(arguments));
+  TuningDatabase database = Opened(TuningDatabase(PlaceOf(arguments)));
   for (const std::string& place : arguments.files) {
-    TuningDatabase other = OpenExisting(place);
+    TuningDatabase other = TuningDatabase::ForReading(place);
     PrintCounts(other.place(), MergeRecords(database, other));
   }
 }
 
-double OlderThan(const std::string& text) {
+std::optional<double> OlderThan(const std::string& text) {
+  if (text.empty()) return std::nullopt;
   try {
     return ParseDuration(text);
   } catch (const Error& error) {
@@ -150,32 +141,22 @@ double OlderThan(const std::string& text) {
 }
 
 void Collect(const Arguments& arguments) {
-  GarbageRule rule;
-  rule.failures = arguments.failures;
-  if (arguments.other_versions) {
-    rule.machine = ThisMachine().fingerprint;
-    for (const ToolchainReport& toolchain : ProbeToolchains()) {
-      if (!toolchain.available) continue;
-      rule.versions[toolchain.name] = TuningVersion(toolchain);
-    }
-  }
-  if (!arguments.older_than.empty()) {
-    rule.before = UtcText(std::time(nullptr) - static_cast<std::time_t>(OlderThan(arguments.older_than)));
-  }
-  if (rule.versions.empty() && rule.before.empty() && !rule.failures) {
+  const std::optional<double> older_than = OlderThan(arguments.older_than);
+  if (!arguments.other_versions && !older_than && !arguments.failures) {
     throw Error(ErrorCategory::kInput, "nothing says what to remove", "db gc",
                 "give --other-versions, --older-than or --failures");
   }
-  TuningDatabase database = OpenExisting(PlaceOf(arguments));
+  const GarbageRule rule = GarbageRuleFor(arguments.other_versions, older_than, arguments.failures);
+  TuningDatabase database = Opened(TuningDatabase::OpenExisting(PlaceOf(arguments)));
   fmt::print("{}  {} records removed\n", database.place(), database.Collect(rule));
 }
 
 void Verify(const Arguments& arguments) {
-  TuningDatabase database = OpenExisting(PlaceOf(arguments));
-  const std::vector<std::string> problems = database.Verify();
-  for (const std::string& problem : problems) fmt::print("{}\n", problem);
-  fmt::print("{}  {} records, {} problems\n", database.place(), database.Stats().records, problems.size());
-  if (!problems.empty() || !database.notices().empty()) throw CLI::RuntimeError(1);
+  const std::string place = PlaceOf(arguments);
+  const StoreCheck check = TuningDatabase::Check(place);
+  for (const std::string& problem : check.problems) fmt::print("{}\n", problem);
+  fmt::print("{}  {} records, {} problems\n", WithoutPassword(place), check.records, check.problems.size());
+  if (!check.problems.empty()) throw CLI::RuntimeError(1);
 }
 
 using Action = void (*)(const Arguments&);

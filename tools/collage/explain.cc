@@ -102,7 +102,8 @@ void Diff(const Arguments& arguments) {
                 "--diff");
   }
   if (is_database) {
-    TuningDatabase a(arguments.executable), b(arguments.other);
+    TuningDatabase a = TuningDatabase::ForReading(arguments.executable);
+    TuningDatabase b = TuningDatabase::ForReading(arguments.other);
     return PrintReport(DatabaseDiffFacts(a, b), arguments.json);
   }
   PrintReport(DiffFacts(ReadExplanation(arguments.executable), ReadExplanation(arguments.other),

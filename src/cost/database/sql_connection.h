@@ -30,6 +30,10 @@ class SqlConnection {
 
 /// Opens or creates the SQLite file at `path`, in WAL mode.
 std::unique_ptr<SqlConnection> OpenSqlite(const std::string& path);
+/// Opens the SQLite file at `path`, which must exist, to be read: statements that would change it fail.
+std::unique_ptr<SqlConnection> OpenSqliteForReading(const std::string& path);
+/// Copies the SQLite file at `path` into memory, where it can be changed; its size is that of the file.
+std::unique_ptr<SqlConnection> CopySqliteToMemory(const std::string& path);
 
 /// Connects to `url`, "postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE". A connection that breaks is made again
 /// once before a statement outside of a transaction fails. Throws kUnavailable when this build has no PostgreSQL.

@@ -16,17 +16,15 @@ constexpr int kBusyTimeoutMs = 30'000;
 
 class SqliteConnection : public SqlConnection {
  public:
-  explicit SqliteConnection(const std::string& path) : path_(path) {
-    const int code = sqlite3_open_v2(path.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  enum class Mode : uint8_t { kReadWrite, kRead, kCopy };
+
+  SqliteConnection(const std::string& path, Mode mode) : path_(path) {
     try {
-      if (code != SQLITE_OK) Fail(code, "open");
-      if (sqlite3_db_readonly(handle_, "main") == 1) {
-        throw Error(ErrorCategory::kResource, "the tuning database is read-only", path_,
-                    "give another one with --database PATH, or make this one writable");
+      switch (mode) {
+        case Mode::kReadWrite: OpenToWrite(); break;
+        case Mode::kRead: OpenToRead(); break;
+        case Mode::kCopy: Copy(); break;
       }
-      sqlite3_busy_timeout(handle_, kBusyTimeoutMs);
-      UseWriteAheadLog();
-      Query("PRAGMA synchronous = NORMAL");
     } catch (const Error&) {
       sqlite3_close(handle_);
       throw;
@@ -73,7 +71,7 @@ class SqliteConnection : public SqlConnection {
   }
 
   int64_t Bytes() override {
-    int64_t bytes = 0;
+    int64_t bytes = 0;  // also of a copy, the file's
     for (const char* suffix : {"", "-wal"}) {
       std::error_code missing;
       const auto size = std::filesystem::file_size(path_ + suffix, missing);
@@ -83,6 +81,38 @@ class SqliteConnection : public SqlConnection {
   }
 
  private:
+  void Open(const char* name, int flags) {
+    const int code = sqlite3_open_v2(name, &handle_, flags, nullptr);
+    if (code != SQLITE_OK) Fail(code, "open");
+    sqlite3_busy_timeout(handle_, kBusyTimeoutMs);
+  }
+
+  void OpenToWrite() {
+    Open(path_.c_str(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    if (sqlite3_db_readonly(handle_, "main") == 1) {
+      throw Error(ErrorCategory::kResource, "the tuning database is read-only", path_,
+                  "give another one with --database PATH, or make this one writable");
+    }
+    UseWriteAheadLog();
+    Query("PRAGMA synchronous = NORMAL");
+  }
+
+  /// A connection that could not write would leave the files of the write-ahead log behind, so this one only does not.
+  void OpenToRead() {
+    Open(path_.c_str(), SQLITE_OPEN_READWRITE);
+    Query("PRAGMA query_only = ON");
+  }
+
+  void Copy() {
+    const SqliteConnection file(path_, Mode::kRead);
+    Open(":memory:", SQLITE_OPEN_READWRITE);
+    sqlite3_backup* backup = sqlite3_backup_init(handle_, "main", file.handle_, "main");
+    if (backup == nullptr) Fail(sqlite3_errcode(handle_), "copy");
+    sqlite3_backup_step(backup, /*nPage=*/-1);
+    const int code = sqlite3_backup_finish(backup);
+    if (code != SQLITE_OK) Fail(code, "copy");
+  }
+
   /// Several processes that change the mode of a new file at once would wait for each other for ever. SQLite then fails
   /// in one of them without asking the busy handler: it is tried again, unless another has changed it by then.
   void UseWriteAheadLog() {
@@ -135,6 +165,16 @@ class SqliteConnection : public SqlConnection {
 
 }  // namespace
 
-std::unique_ptr<SqlConnection> OpenSqlite(const std::string& path) { return std::make_unique<SqliteConnection>(path); }
+std::unique_ptr<SqlConnection> OpenSqlite(const std::string& path) {
+  return std::make_unique<SqliteConnection>(path, SqliteConnection::Mode::kReadWrite);
+}
+
+std::unique_ptr<SqlConnection> OpenSqliteForReading(const std::string& path) {
+  return std::make_unique<SqliteConnection>(path, SqliteConnection::Mode::kRead);
+}
+
+std::unique_ptr<SqlConnection> CopySqliteToMemory(const std::string& path) {
+  return std::make_unique<SqliteConnection>(path, SqliteConnection::Mode::kCopy);
+}
 
 }  // namespace collage

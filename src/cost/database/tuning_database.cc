@@ -209,6 +209,23 @@ std::string FindProblem(const ResultRecord& record) {
   return record.value.empty() || nlohmann::json::accept(record.value) ? "" : "its value is no JSON";
 }
 
+/// Whether there is a file at `place`. Throws kInput when something else is.
+bool FindFile(const std::string& place) {
+  std::error_code missing;
+  const std::filesystem::file_status status = std::filesystem::status(place, missing);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw Error(ErrorCategory::kInput, "the tuning database is no regular file", place,
+                "give another one with --database PATH");
+  }
+  return std::filesystem::exists(status);
+}
+
+void RequireFile(const std::string& place) {
+  if (FindFile(place)) return;
+  throw Error(ErrorCategory::kInput, "there is no such database", place,
+              "`collage compile`, `tune` and `db import` create one; --database names another");
+}
+
 }  // namespace
 
 double TuningRecord::Quantile(double fraction) const {
@@ -232,12 +249,7 @@ TuningDatabase::TuningDatabase(std::string place) : place_(WithoutPassword(place
   }
   const std::filesystem::path folder = std::filesystem::path(place).parent_path();
   std::error_code failure;
-  const std::filesystem::file_status status = std::filesystem::status(place, failure);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    throw Error(ErrorCategory::kInput, "the tuning database is no regular file", place,
-                "give another one with --database PATH");
-  }
-  failure.clear();
+  FindFile(place);
   if (!folder.empty()) std::filesystem::create_directories(folder, failure);
   if (failure) {
     throw Error(ErrorCategory::kResource, "cannot create the tuning database's folder: " + failure.message(),
@@ -253,6 +265,30 @@ TuningDatabase::TuningDatabase(std::string place) : place_(WithoutPassword(place
   notices_.push_back(
       fmt::format("the tuning database was damaged; it is kept as '{}' and a new one begun", aside.string()));
   if (!TryOpenFile(place)) throw Error(ErrorCategory::kCorrupt, "cannot begin a new tuning database", place);
+}
+
+TuningDatabase TuningDatabase::OpenExisting(const std::string& place) {
+  if (!IsPostgresUrl(place)) RequireFile(place);
+  return TuningDatabase(place);
+}
+
+TuningDatabase TuningDatabase::ForReading(const std::string& place) {
+  if (IsPostgresUrl(place)) return TuningDatabase(place);
+  RequireFile(place);
+  TuningDatabase database;
+  database.place_ = place;
+  try {
+    database.sql_ = OpenSqliteForReading(place);
+    const std::string damage = database.sql_->FindDamage(/*thorough=*/false);
+    if (!damage.empty()) throw Error(ErrorCategory::kCorrupt, damage, place);
+    if (database.sql_->SchemaVersion() != kSchemaVersion) database.sql_ = CopySqliteToMemory(place);
+    database.Migrate();
+  } catch (const Error& error) {
+    if (error.category() != ErrorCategory::kCorrupt) throw;
+    throw Error(ErrorCategory::kCorrupt, "the tuning database is damaged: " + error.message(), place,
+                "the next compilation keeps it under another name and begins a new one");
+  }
+  return database;
 }
 
 /// False when the file is damaged.
@@ -417,6 +453,16 @@ std::vector<std::string> TuningDatabase::Verify() {
         entry);
   });
   return problems;
+}
+
+StoreCheck TuningDatabase::Check(const std::string& place) {
+  try {
+    TuningDatabase database = ForReading(place);
+    return {database.Stats().records, database.Verify()};
+  } catch (const Error& error) {
+    if (error.category() != ErrorCategory::kCorrupt) throw;
+    return {0, {error.message()}};
+  }
 }
 
 }  // namespace collage

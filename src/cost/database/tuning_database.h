@@ -36,6 +36,12 @@ struct GarbageRule {
   bool failures = false;  ///< records of failures, so that they are tried again
 };
 
+/// The result of `TuningDatabase::Check`.
+struct StoreCheck {
+  int64_t records = 0;                ///< 0 in a damaged store
+  std::vector<std::string> problems;  ///< damage of the store, and records that make no sense
+};
+
 /// The store. Not thread-safe; any number of processes may open one place.
 class TuningDatabase {
  public:
@@ -44,6 +50,17 @@ class TuningDatabase {
   /// damaged file, and records that cannot be brought up to date. Throws kResource when the store cannot be reached or
   /// written, kInput when it is of a newer schema.
   explicit TuningDatabase(std::string place);
+
+  /// Opens a store that exists. Throws kInput when there is none, else as the constructor does.
+  static TuningDatabase OpenExisting(const std::string& place);
+
+  /// Opens a store that exists to be read, as reports do: no file is changed, moved or created. A file of an older
+  /// schema is brought up to date in memory only; a server as when it is written. Throws kCorrupt for a damaged file,
+  /// kInput when there is none, else as the constructor does.
+  static TuningDatabase ForReading(const std::string& place);
+
+  /// Reads all of a store that exists, and changes nothing. Throws as `ForReading`, except for damage.
+  static StoreCheck Check(const std::string& place);
 
   /// $COLLAGE_DATABASE, else ~/.cache/collage/tuning.db (XDG_CACHE_HOME is honoured).
   static std::string DefaultPlace();
@@ -73,6 +90,7 @@ class TuningDatabase {
   const std::vector<std::string>& notices() const { return notices_; }
 
  private:
+  TuningDatabase() = default;
   bool TryOpenFile(const std::string& path);
   void Migrate();
   void TranslateMeasurements();

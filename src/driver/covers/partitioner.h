@@ -13,7 +13,7 @@
 #include "collage/target/toolchain.h"
 #include "cost/estimator/estimator.h"
 #include "driver/covers/candidates.h"
-#include "driver/schedule_tuning.h"
+#include "driver/tuning/schedule_tuning.h"
 #include "partition/rewrite.h"
 #include "search/cover_problem.h"
 

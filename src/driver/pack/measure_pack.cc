@@ -15,7 +15,7 @@
 #include "driver/builtins.h"
 #include "driver/pack/measuring_pack.h"
 #include "driver/pack/packed_partitions.h"
-#include "driver/schedule_tuning.h"
+#include "driver/tuning/schedule_tuning.h"
 #include "support/machine.h"
 #include "support/stopwatch.h"
 

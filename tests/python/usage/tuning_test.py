@@ -34,6 +34,20 @@ class Tuning(unittest.TestCase):
         again = collage.tune(model(4), threads=1, toolchains="native", database=database)
         self.assertEqual(again["search"]["measured"], 0)
 
+    def test_several_models_share_a_budget(self):
+        settings = {"threads": 1, "toolchains": "native"}
+        reports_ = collage.tune([model(8), model(9)], database=in_folder("both.db"), max_measurements=5, **settings)
+        self.assertEqual(sum(one["search"]["measured"] for one in reports_), 5)
+        self.assertGreater(min(one["search"]["measured"] for one in reports_), 0)
+        self.assertEqual([differences(one, reports.CompileReport) for one in reports_], [[], []])
+
+    def test_a_model_that_fails_leaves_the_others(self):
+        database = in_folder("failing.db")
+        with self.assertRaisesRegex(collage.InputError, "not an ONNX model"):
+            collage.tune([b"garbage", model(10)], threads=1, toolchains="native", database=database)
+        again = collage.tune([model(10)], threads=1, toolchains="native", database=database)
+        self.assertEqual(again[0]["search"]["measured"], 0)
+
     def test_it_can_be_stopped(self):
         report = collage.tune(
             model(5), threads=1, toolchains="native", database=in_folder("s.db"), should_stop=lambda: True
@@ -93,13 +107,35 @@ class Database(unittest.TestCase):
         with self.assertRaises(collage.MissingFileError):
             missing.merge(in_folder("none.db"))
         self.assertFalse(os.path.exists(missing.place))
-        damaged = in_folder("damaged.db")
-        with open(damaged, "wb") as file:
-            file.write(b"no database " * 1000)
+        damaged = collage.TuningDatabase(in_folder("damaged.db"))
+        content = b"no database " * 1000
+        with open(damaged.place, "wb") as file:
+            file.write(content)
+        for call in (damaged.stats, damaged.compilations, lambda: missing.merge(damaged)):
+            with self.assertRaisesRegex(collage.CorruptError, "the tuning database is damaged"):
+                call()
+        self.assertIn("is damaged", damaged.verify()[0])
+        with open(damaged.place, "rb") as file:
+            self.assertEqual(file.read(), content)
+        self.assertFalse(os.path.exists(missing.place))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            self.assertEqual(collage.TuningDatabase(damaged).stats()["records"], 0)
+            self.assertEqual(damaged.merge(self.database)["taken"], self.database.stats()["records"])
         self.assertIn("damaged", " ".join(str(one.message) for one in caught))
+
+    def test_records_are_removed(self):
+        copy = collage.TuningDatabase(in_folder("gc.db"))
+        records = copy.merge(self.database)["taken"]
+        with self.assertRaisesRegex(ValueError, "nothing says what to remove"):
+            copy.gc()
+        with self.assertRaisesRegex(ValueError, "malformed duration 'soon'"):
+            copy.gc(older_than="soon")
+        self.assertEqual(copy.gc(older_than="90d", other_versions=True), 0)
+        self.assertEqual(copy.gc(failures=True), self.database.stats()["failures"])
+        self.assertEqual(copy.gc(older_than=-1), records - self.database.stats()["failures"])
+        self.assertEqual(copy.stats()["records"], 0)
+        with self.assertRaises(collage.MissingFileError):
+            collage.TuningDatabase(in_folder("none.db")).gc(failures=True)
 
     def test_the_default_place(self):
         self.assertEqual(collage.TuningDatabase().place, os.environ["COLLAGE_DATABASE"])

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -38,9 +39,33 @@ TEST(Installation, ADatabaseIsOpened) {
   EXPECT_THAT(finding.text, testing::HasSubstr("0 records"));
 }
 
-TEST(Installation, AFileThatIsNoDatabaseCannotBeOpened) {
+TEST(Installation, ADamagedDatabaseIsAProblemAndStaysAsItIs) {
+  const TemporaryFolder folder;
+  const std::string place = (folder.path() / "tuning.db").string();
+  const std::string content(5000, 'x');
+  WriteWhole(place, content);
+  const Finding finding = Of(ExamineInstallation(place), "tuning database");
+  EXPECT_EQ(finding.state, State::kProblem);
+  EXPECT_THAT(finding.text, testing::HasSubstr("the tuning database is damaged"));
+  EXPECT_EQ(ReadFile(place), content);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(Installation, ADatabaseThatCannotBeWrittenIsAProblem) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write to every file";
+  const TemporaryFolder folder;
+  const std::string place = (folder.path() / "tuning.db").string();
+  { TuningDatabase made(place); }
+  std::filesystem::permissions(place, std::filesystem::perms::owner_read);
+  const Finding finding = Of(ExamineInstallation(place), "tuning database");
+  EXPECT_EQ(finding.state, State::kProblem);
+  EXPECT_THAT(finding.text, testing::HasSubstr("can be read, but not written"));
+}
+
+TEST(Installation, AFolderIsNoDatabase) {
+  const TemporaryFolder folder;
   EXPECT_EQ(Of(ExamineInstallation("/proc/tuning.db/x"), "tuning database").state, State::kNote);
-  EXPECT_EQ(Of(ExamineInstallation("/proc/version"), "tuning database").state, State::kProblem);
+  EXPECT_EQ(Of(ExamineInstallation(folder.path().string()), "tuning database").state, State::kProblem);
 }
 
 }  // namespace

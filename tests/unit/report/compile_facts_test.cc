@@ -427,8 +427,8 @@ TEST(CompileFactsTest, AnAddedFactIsInTextAndJson) {
 }
 
 TEST(TuneFactsTest, TextAndJson) {
-  TunedModel tuned{"model.onnx", MakeReport(), ""};
-  const std::vector<TunedModel> models{tuned, {"bad.onnx", {}, "no such file"}};
+  TunedModel tuned{"model.onnx", MakeReport(), {}};
+  const std::vector<TunedModel> models{tuned, {"bad.onnx", {}, Error(ErrorCategory::kInput, "no such file")}};
   EXPECT_EQ(RenderText(TuneFacts(models, true)),
             R"(  model       candidates  measured  known  failed  time      state                 schedules
   model.onnx         120        80     20       1    12.5 s  more to measure       30 trials in 60.0 s, 30 a minute, 0 known · 1 of 2 partitions faster, by 12.5 % of all

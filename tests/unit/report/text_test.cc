@@ -88,7 +88,8 @@ TEST(FormatFactTest, NumbersHaveTheirUnits) {
   EXPECT_EQ(text(1.2e-6, Unit::kError), "1.2e-06");
   EXPECT_EQ(FormatFact(Fact::Bytes("", "", 17'200'000)), "17.2 MB");
   EXPECT_EQ(FormatFact(Fact::Integer("", "", 5'930'000, Unit::kMillions)), "5.93 M");
-  EXPECT_EQ(FormatFact(Fact::Seconds("", "", std::nullopt)), "-");
+  EXPECT_EQ(FormatFact(Fact::Seconds("", "", std::nullopt)), "?");
+  EXPECT_EQ(FormatFact(Fact::Seconds("", "", std::nullopt).OrNone()), "-");
 }
 
 TEST(FormatFactTest, LongListsAreCut) {

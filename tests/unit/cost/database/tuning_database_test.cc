@@ -357,6 +357,66 @@ TEST(TuningDatabaseFileTest, SetsADamagedFileAside) {
   EXPECT_TRUE(database.Find(Key(1)).has_value());
 }
 
+/// The files of a folder, by name, with their contents.
+std::map<std::string, std::string> ContentsOf(const TemporaryFolder& folder) {
+  std::map<std::string, std::string> contents;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    contents[entry.path().filename().string()] = ReadFile(entry.path());
+  }
+  return contents;
+}
+
+TEST(TuningDatabaseFileTest, ReadingChangesNoFile) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "tuning.db").string();
+  TuningDatabase(path).Put(Key(1), Record(1));
+  const auto before = ContentsOf(folder);
+  {
+    TuningDatabase database = TuningDatabase::ForReading(path);
+    EXPECT_EQ(database.Find(Key(1))->p50, 1);
+    EXPECT_THROW(database.Put(Key(2), Record(2)), Error);
+  }
+  EXPECT_EQ(TuningDatabase::Check(path).records, 1);
+  EXPECT_EQ(ContentsOf(folder), before);
+}
+
+TEST(TuningDatabaseFileTest, ReadingLeavesADamagedFileWhereItIs) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "tuning.db").string();
+  std::ofstream(path) << std::string(5000, 'x');
+  const auto before = ContentsOf(folder);
+  try {
+    TuningDatabase::ForReading(path);
+    FAIL() << "read a damaged file";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.category(), ErrorCategory::kCorrupt);
+    EXPECT_EQ(error.hint(), "the next compilation keeps it under another name and begins a new one");
+  }
+  const StoreCheck check = TuningDatabase::Check(path);
+  ASSERT_EQ(check.problems.size(), 1u);
+  EXPECT_NE(check.problems[0].find("the tuning database is damaged"), std::string::npos);
+  EXPECT_EQ(ContentsOf(folder), before);
+  EXPECT_THROW(TuningDatabase::ForReading((folder / "none.db").string()), Error);
+  EXPECT_THROW(TuningDatabase::OpenExisting((folder / "none.db").string()), Error);
+  EXPECT_EQ(ContentsOf(folder), before);
+}
+
+TEST(TuningDatabaseFileTest, ReadingAnOlderSchemaLeavesTheFileOld) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "tuning.db").string();
+  TuningDatabase(path).Put(Key(1), Record(1));
+  {
+    const std::unique_ptr<SqlConnection> store = OpenSqlite(path);
+    store->Query("DROP TABLE machine");
+    store->SetSchemaVersion(6);
+  }
+  const auto before = ContentsOf(folder);
+  const TuningStats stats = TuningDatabase::ForReading(path).Stats();
+  EXPECT_EQ(stats.records, 1);
+  EXPECT_EQ(stats.bytes, static_cast<int64_t>(before.at("tuning.db").size()));
+  EXPECT_EQ(ContentsOf(folder), before);
+}
+
 TEST(TuningDatabaseFileTest, AFolderThatCannotBeMadeIsAClearError) {
   const TemporaryFolder folder;
   std::ofstream(folder / "file") << "x";

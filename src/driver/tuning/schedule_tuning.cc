@@ -1,5 +1,5 @@
 // schedule_tuning.cc: hill climbing over schedules.
-#include "driver/schedule_tuning.h"
+#include "driver/tuning/schedule_tuning.h"
 
 #include <algorithm>
 #include <chrono>

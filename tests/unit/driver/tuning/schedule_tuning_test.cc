@@ -1,5 +1,5 @@
 // Hill climbing over schedules: numbers, each next to the one before and behind it.
-#include "driver/schedule_tuning.h"
+#include "driver/tuning/schedule_tuning.h"
 
 #include <gtest/gtest.h>
 
