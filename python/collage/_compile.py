@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -28,7 +28,14 @@ from collage.toolchain import load_plugins
 from collage.transform import PassContext
 
 if TYPE_CHECKING:
+    from typing import overload
+
     from typing_extensions import Unpack
+else:
+
+    def overload(function: object) -> object:
+        """As ``typing.overload``, which would keep this module beyond the end of the interpreter. Ruff knows only that."""
+        return function
 
 F = TypeVar("F", bound=Callable[..., Any])
 _M = TypeVar("_M", bound=OnnxModel)
@@ -155,7 +162,7 @@ def tune(
     **settings: Unpack[Settings],
 ) -> CompileReport: ...
 @overload
-def tune(
+def tune(  # noqa: F811
     model: list[_M] | tuple[_M, ...],
     *,
     progress: bool | Callable[[Progress], object] = False,
@@ -163,7 +170,7 @@ def tune(
     **settings: Unpack[Settings],
 ) -> list[CompileReport]: ...
 @_documented
-def tune(
+def tune(  # noqa: F811
     model: OnnxModel | list[_M] | tuple[_M, ...],
     *,
     progress: bool | Callable[[Progress], object] = False,
