@@ -16,7 +16,7 @@ using Four = float __attribute__((vector_size(16)));
 /// to[i] = from[0] combined with … with from[i]; `start` changes nothing. Four elements are first combined among
 /// themselves, so that only one operation in four waits for the one before.
 template <typename Combine>
-void ScanRow(const float* from, float* to, int64_t length, float start, Combine combine) {
+void CombineRow(const float* from, float* to, int64_t length, float start, Combine combine) {
   constexpr int64_t kWidth = 4;
   const Four neutral{start, start, start, start};
   Four so_far = neutral;
@@ -56,7 +56,7 @@ class ScanKernel : public collage::Kernel {
       const float* from = self.from_ + row * length;
       float* to = self.to_ + row * length;
       switch (self.blob_.operation) {
-        case Operation::kSum: ScanRow(from, to, length, 0.0F, std::plus<>()); break;
+        case Operation::kSum: CombineRow(from, to, length, 0.0F, std::plus<>()); break;
       }
     }
   }

@@ -49,7 +49,7 @@ class Scan : public Toolchain {
 
   Availability Probe() const override {
     if (const auto missing = WhyModuleMissing({"libcollage_rt_scan.so"})) {
-      return {false, "", *missing, "build examples/toolchain and add its build folder to $COLLAGE_MODULE_PATH"};
+      return {false, "", *missing, "add the folder that it was built in to $COLLAGE_MODULE_PATH"};
     }
     return {true, "1.0", "", ""};
   }

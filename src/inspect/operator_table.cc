@@ -250,12 +250,8 @@ std::vector<OperatorTable> TabulateOperators(const OperatorTableOptions& options
   }
   std::vector<OperatorTable> tables;
   for (ToolchainReport& toolchain : ProbeToolchains()) tables.push_back({std::move(toolchain), {}, 0});
-  for (const std::string& name : options.toolchains) {
-    const auto is_it = [&](const OperatorTable& table) { return table.toolchain.name == name; };
-    if (std::none_of(tables.begin(), tables.end(), is_it)) {
-      throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", name), "", "see collage targets");
-    }
-  }
+  for (const std::string& name : options.toolchains)
+    ToolchainRegistry::Global().Get(name);  // throws when there is none
   std::erase_if(tables, [&](const OperatorTable& table) { return !Wanted(options.toolchains, table.toolchain.name); });
   for (OperatorTable& table : tables) {
     if (!table.toolchain.available) continue;

@@ -13,7 +13,6 @@
 #include "ir/place.h"
 #include "partition/partition_rule.h"
 #include "program/regions.h"
-#include "support/edit_distance.h"
 
 namespace collage {
 namespace {
@@ -190,14 +189,7 @@ Graphs FindGraphs(const IRModule& given) {
 
 SupportReport DescribeSupport(const IRModule& module, const std::vector<std::string>& toolchains) {
   const std::vector<ToolchainReport> probed = ProbeToolchains();
-  std::vector<std::string> known;
-  for (const ToolchainReport& one : probed) known.push_back(one.name);
-  for (const std::string& name : toolchains) {
-    if (std::ranges::find(known, name) != known.end()) continue;
-    const std::vector<std::string> near = NearMisses(name, known);
-    throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", name), "",
-                near.empty() ? "see collage targets" : fmt::format("did you mean '{}'?", near[0]));
-  }
+  for (const std::string& name : toolchains) ToolchainRegistry::Global().Get(name);  // throws when there is none
   const Graphs found = FindGraphs(module);
   SupportReport report;
   report.num_outside = found.num_outside;

@@ -18,9 +18,9 @@ std::vector<std::string> SourceNodes(const Function& function) {
   std::vector<std::string> names;
   std::set<std::string> seen;
   PostOrder(function->body(), [&](const Expr& expr) {
-    if (expr->kind() == ExprKind::kCall && !expr->span().source.empty() && seen.insert(expr->span().source).second) {
-      names.push_back(expr->span().source);
-    }
+    if (expr->kind() != ExprKind::kCall) return;
+    const std::string place = PlaceOf(expr->span());
+    if (!place.empty() && seen.insert(place).second) names.push_back(place);
   });
   return names;
 }

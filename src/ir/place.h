@@ -11,7 +11,7 @@ namespace collage {
 /// "model.relay:4:12" of text; the node's name where an ONNX model gave it; empty for nowhere.
 std::string PlaceOf(const Span& span);
 
-/// Names of the model's nodes inside `function`, in order of computation, each once.
+/// Places of the model's nodes inside `function`, in order of computation, each once: names of an ONNX model.
 std::vector<std::string> SourceNodes(const Function& function);
 
 /// "cuda:0 for llvm in global", as far as it is constrained.

@@ -11,6 +11,7 @@
 #include "collage/target/fusion_patterns.h"
 #include "support/dynamic_library.h"
 #include "support/edit_distance.h"
+#include "support/environment.h"
 #include "target/left_out.h"
 
 namespace collage {
@@ -125,6 +126,18 @@ const Toolchain& ToolchainRegistry::Get(std::string_view name, const std::string
   throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", name), where, HintFor(name));
 }
 
+namespace {
+
+/// Tells the author of a toolchain why it was not found.
+std::string WhereModulesAre(std::string_view name) {
+  const std::string file = fmt::format("libcollage_toolchain_{}.so", name);
+  return GetEnvironment("COLLAGE_MODULE_PATH").value_or("").empty()
+             ? fmt::format("for one of your own, set COLLAGE_MODULE_PATH to the folder of '{}'", file)
+             : fmt::format("no folder of COLLAGE_MODULE_PATH has a module '{}'", file);
+}
+
+}  // namespace
+
 std::string ToolchainRegistry::HintFor(std::string_view unknown) const {
   std::string known;
   std::vector<std::string> names;
@@ -135,7 +148,8 @@ std::string ToolchainRegistry::HintFor(std::string_view unknown) const {
     known += (known.empty() ? "there are: " : ", ") + names.back();
   }
   const std::string near = DidYouMean(unknown, names);
-  return near.empty() ? known : near;
+  if (!near.empty()) return near;
+  return known + (known.empty() ? "" : "; ") + WhereModulesAre(unknown);
 }
 
 std::vector<const Toolchain*> ToolchainRegistry::All() const {

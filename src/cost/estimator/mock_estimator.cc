@@ -78,8 +78,7 @@ void CheckForCompiling(const GivenCosts& costs, const std::string& file) {
     throw Error(ErrorCategory::kInput, "'coalesce' is for `collage partition`: here covers are built as chosen", file);
   }
   for (const std::string& target : costs.Targets()) {
-    if (ToolchainRegistry::Global().Find(RegisteredName(target)) != nullptr) continue;
-    throw Error(ErrorCategory::kInput, fmt::format("there is no toolchain '{}'", target), file, "see collage targets");
+    ToolchainRegistry::Global().Get(RegisteredName(target), file);  // throws when there is none
   }
 }
 

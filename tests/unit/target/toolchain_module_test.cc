@@ -42,6 +42,14 @@ class ToolchainModuleTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
+TEST_F(ToolchainModuleTest, AHintNamesTheVariableWhoseFoldersAreSearched) {
+  ToolchainRegistry registry;
+  EXPECT_EQ(registry.HintFor("acme"), "no folder of COLLAGE_MODULE_PATH has a module 'libcollage_toolchain_acme.so'");
+  unsetenv("COLLAGE_MODULE_PATH");
+  EXPECT_EQ(registry.HintFor("acme"),
+            "for one of your own, set COLLAGE_MODULE_PATH to the folder of 'libcollage_toolchain_acme.so'");
+}
+
 TEST_F(ToolchainModuleTest, WhatCannotBeOpenedIsListedWithTheReason) {
   Write("libcollage_toolchain_garbage.so", "this is no library");
   Write("libcollage_toolchain_ignored.txt", "nor is this");
