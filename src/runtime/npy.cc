@@ -66,6 +66,9 @@ std::string_view HeaderField(std::string_view header, std::string_view key, char
   return header.substr(begin + 1, end - begin - 1);
 }
 
+/// Elements along one axis; also beside an axis without any.
+constexpr int64_t kLargestSize = int64_t{1} << 40;
+
 Shape ParseShape(std::string_view text, const std::filesystem::path& path) {
   Shape shape;
   while (!text.empty()) {
@@ -74,8 +77,7 @@ Shape ParseShape(std::string_view text, const std::filesystem::path& path) {
     text.remove_prefix(digit);
     int64_t size = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), size);
-    if (code != std::errc() || size > (int64_t{1} << 40))
-      Malformed("not a NumPy array: its shape is out of range", path);
+    if (code != std::errc() || size > kLargestSize) Malformed("not a NumPy array: its shape is out of range", path);
     shape.push_back(size);
     text.remove_prefix(static_cast<size_t>(end - text.data()));
   }
@@ -128,6 +130,8 @@ Tensor ParseTexts(std::string_view data, Shape shape, size_t width, size_t bytes
   return numbers;
 }
 
+constexpr size_t kMostEmptyTexts = 1 << 20;
+
 /// The strings that NumPy's "<U5" and "|S5" are; nothing for other types. `strings` may be null.
 std::optional<StoredArray> ParseTextArray(std::string_view descriptor, const Shape& shape, std::string_view data,
                                           StringNumbers* strings, const std::filesystem::path& path) {
@@ -138,9 +142,11 @@ std::optional<StoredArray> ParseTextArray(std::string_view descriptor, const Sha
   const auto [end, code] = std::from_chars(descriptor.data() + 2, descriptor.data() + descriptor.size(), width);
   const size_t bytes = is_wide ? 4 : 1;
   const std::optional<size_t> elements = CheckedBytes(shape, kUInt8);
-  const bool is_empty = elements == 0 || width == 0;
-  const bool fits = code == std::errc() && elements &&
-                    (is_empty ? data.empty() : width <= data.size() && *elements * width * bytes == data.size());
+  // Empty strings take no bytes: any number of them would fit into any file.
+  const bool is_empty = elements == 0 || (width == 0 && elements && *elements <= kMostEmptyTexts);
+  const bool fits =
+      code == std::errc() && elements &&
+      (is_empty ? data.empty() : width > 0 && width <= data.size() && *elements * width * bytes == data.size());
   if (!fits) Malformed("the NumPy array's shape does not fit its size", path);
   return StoredArray{ParseTexts(data, shape, width, bytes, *strings), true};
 }
@@ -267,7 +273,7 @@ Tensor NumberTensor(const Shape& shape, uint64_t type, std::string_view raw, con
     if (number != type) continue;
     if (CheckedBytes(shape, dtype) != raw.size()) Malformed("an ONNX tensor without raw data of its size", path);
     const Tensor tensor = Tensor::Empty(shape, dtype);
-    std::memcpy(tensor.raw(), raw.data(), raw.size());
+    std::ranges::copy(raw, tensor.data<char>());  // no raw data at all is a null pointer
     return tensor;
   }
   Malformed(fmt::format("not an ONNX tensor of a supported type ({})", type), path);
@@ -280,6 +286,10 @@ StoredArray ParseTensorProto(std::string_view bytes, StringNumbers* strings, con
   std::vector<std::string_view> texts;
   uint64_t type = 0;
   std::string_view raw;
+  const auto add_size = [&](uint64_t size) {
+    if (size > uint64_t{kLargestSize}) Malformed("not an ONNX tensor: its shape is out of range", path);
+    shape.push_back(static_cast<int64_t>(size));
+  };
   for (size_t at = 0; at < bytes.size();) {
     const std::optional<uint64_t> tag = ReadVarint(bytes, at);
     if (!tag) Malformed("not an ONNX tensor", path);
@@ -287,7 +297,7 @@ StoredArray ParseTensorProto(std::string_view bytes, StringNumbers* strings, con
     if ((*tag & 7) == 0) {
       const std::optional<uint64_t> value = ReadVarint(bytes, at);
       if (!value) Malformed("not an ONNX tensor", path);
-      if (field == 1) shape.push_back(static_cast<int64_t>(*value));
+      if (field == 1) add_size(*value);
       if (field == 2) type = *value;
     } else if ((*tag & 7) == 2) {
       const std::optional<uint64_t> size = ReadVarint(bytes, at);
@@ -299,7 +309,7 @@ StoredArray ParseTensorProto(std::string_view bytes, StringNumbers* strings, con
       for (size_t i = 0; field == 1 && i < content.size();) {  // packed dims
         const std::optional<uint64_t> value = ReadVarint(content, i);
         if (!value) Malformed("not an ONNX tensor", path);
-        shape.push_back(static_cast<int64_t>(*value));
+        add_size(*value);
       }
     } else {
       Malformed("not an ONNX tensor", path);
@@ -368,8 +378,11 @@ StoredArrays ParseNpz(const std::filesystem::path& path, StringNumbers* strings)
   const size_t count = LittleEndian(bytes, end + 10, 2);
   size_t at = LittleEndian(bytes, end + 16, 4);
   StoredArrays arrays;
+  size_t left = bytes.size();  // entries that overlap would hold more than the file
   for (size_t i = 0; i < count; ++i) {
     ZipEntry entry = ReadEntry(bytes, at, path);
+    if (entry.content.size() > left) Malformed("the archive is damaged: its entries overlap", path);
+    left -= entry.content.size();
     if (entry.method != 0 && entry.method != 8) {
       Malformed(fmt::format("compression method {} is not supported", entry.method), path);
     }

@@ -3,7 +3,12 @@
 
 /// Before a function: the dynamic linker chooses among versions of it for this processor. Its loops are left to the
 /// compiler to vectorise; what it calls must be inlined into it to gain.
-#if defined(__x86_64__)
+///
+/// Clang before 19 has no names for these levels, and makes one version.
+#if defined(__x86_64__) && (!defined(__clang__) || __clang_major__ >= 19)
+#define COLLAGE_HAS_CLONES
+#endif
+#ifdef COLLAGE_HAS_CLONES
 #define COLLAGE_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
 #define COLLAGE_CLONES
@@ -20,7 +25,7 @@ struct Lanes {
 /// Bytes of a vector register in the clone that runs here. Wider vectors would be computed number by number, or go
 /// through memory.
 inline int RegisterBytes() {
-#if defined(__x86_64__)
+#ifdef COLLAGE_HAS_CLONES
   if (__builtin_cpu_supports("x86-64-v4")) return 64;
   if (__builtin_cpu_supports("x86-64-v3")) return 32;
 #endif

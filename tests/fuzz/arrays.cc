@@ -25,8 +25,8 @@ void ReadArrays(const std::string& given) {
   StoredArrays arrays;
   switch (TakeNumber(bytes) % 3) {
     case 0: arrays["x"] = ReadArray(MemoryFile(bytes, "x.npy").path(), strings); break;
-    case 1: arrays["x"] = ReadArray(MemoryFile(bytes, "x.pb").path(), strings); break;
-    default: arrays = ReadNpz(MemoryFile(bytes, "x.npz").path(), strings); break;
+    case 1: arrays = ReadNpz(MemoryFile(bytes, "x.npz").path(), strings); break;
+    default: arrays["x"] = ReadArray(MemoryFile(bytes, "x.pb").path(), strings); break;
   }
   const MemoryFile written("", "y.npz");
   WriteNpz(written.path(), arrays, strings);

@@ -192,6 +192,38 @@ TEST(Npy, ImpossibleHeadersAreRefused) {
   ExpectError([&] { read("{'descr': '>f4', 'shape': (1,), }"); }, ErrorCategory::kInput, "'>f4' is not supported");
 }
 
+TEST(Npy, ManyStringsWithoutCharactersAreRefused) {
+  const TemporaryFolder folder;
+  StringNumbers strings;
+  const auto read = [&](const std::string& header) {
+    std::string bytes("\x93NUMPY\x01\x00", 8);
+    WriteFile(folder / "a.npy", bytes + static_cast<char>(header.size()) + '\0' + header);
+    return ReadArray(folder / "a.npy", strings);
+  };
+  EXPECT_EQ(read("{'descr': '<U0', 'shape': (3,), }").tensor.num_elements(), 3);
+  ExpectError([&] { read("{'descr': '<U0', 'shape': (1099511627776,), }"); }, ErrorCategory::kInput,
+              "shape does not fit");
+}
+
+TEST(Npz, EntriesThatOverlapAreRefused) {
+  const TemporaryFolder folder;
+  WriteNpz(folder / "a.npz", {{"x", Tensor::Zeros({1000}, kFloat32)}});
+  const std::string bytes = ReadFile(folder / "a.npz");
+  const size_t begin = bytes.find("PK\x01\x02"), end = bytes.find("PK\x05\x06");
+  std::string tail = bytes.substr(end);
+  tail[8] = tail[10] = 2;  // entries
+  WriteFile(folder / "b.npz", bytes.substr(0, end) + bytes.substr(begin, end - begin) + tail);
+  ExpectError([&] { ReadNpz(folder / "b.npz"); }, ErrorCategory::kInput, "its entries overlap");
+}
+
+TEST(Npy, AnEmptyTensorOfOnnxHasNoData) {
+  const TemporaryFolder folder;
+  WriteFile(folder / "a.pb", std::string("\x08\x00\x10\x01", 4));
+  EXPECT_EQ(ReadArray(folder / "a.pb").shape(), Shape({0}));
+  WriteFile(folder / "a.pb", std::string("\x08\x00\x08\xff\xff\xff\xff\xff\xff\x7f\x10\x01", 12));
+  ExpectError([&] { ReadArray(folder / "a.pb"); }, ErrorCategory::kInput, "its shape is out of range");
+}
+
 TEST(Npy, DamagedFilesGiveErrorsOrArrays) {
   const TemporaryFolder folder;
   WriteArray(folder / "a.npy", Example("int16"));
