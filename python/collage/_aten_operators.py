@@ -239,7 +239,7 @@ def _max_pool2d(x: Expr, kernel: Sequence[int], stride: Sequence[int] = (), padd
 def _avg_pool2d(x: Expr, kernel: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
                 ceil_mode: bool = False, count_include_pad: bool = True, divisor: int | None = None) -> Expr:  # fmt: skip
     if divisor is not None:
-        raise UnsupportedError("a divisor of one's own")
+        raise UnsupportedError("a divisor other than the size of the window")
     return relay.nn.avg_pool2d(
         x, count_include_pad=count_include_pad, **_pool_attrs(kernel, stride, padding, ceil_mode)
     )

@@ -135,7 +135,7 @@ def compile(
         The executable; its ``report``, a `collage.reports.CompileReport`, holds all that was found out.
 
     Raises:
-        InputError, UnsupportedError, UnavailableError: by who must act; nothing is left half-written.
+        InputError, UnsupportedError, UnavailableError: by cause; nothing is left half-written.
         TypeError: for an argument that is no setting.
     """
     plain, hooks = _request(settings)
@@ -193,7 +193,7 @@ def tune(  # noqa: F811
         models a list of reports, without those that ``should_stop`` left out.
 
     Raises:
-        InputError, UnsupportedError, UnavailableError: by who must act; with several models the first failure, after
+        InputError, UnsupportedError, UnavailableError: by cause; with several models the first failure, after
             the others were tuned.
         TypeError: for an argument that is no setting, or one of `collage.compile` only.
     """

@@ -64,7 +64,7 @@ class Settings(TypedDict, total=False):
     """Prepare the model by passes up to this level. 4: also join parallel convolutions and dense layers."""
 
     required_pass: str | Sequence[str] | None
-    """Run these passes whatever their level. None: none."""
+    """Run these passes at every optimisation level. None: none."""
 
     disabled_pass: str | Sequence[str] | None
     """Do not run these passes. `collage opt ``--list``` lists all passes and their options. None: none."""

@@ -1,4 +1,4 @@
-"""Errors. Which class says who must act: the categories of the command line's exit codes."""
+"""Errors, in classes by their cause: the categories of the command line's exit codes."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class PassContext:
     Args:
         opt_level: passes of a higher level are left out, unless they are in ``required_pass``. None stands for 2 in
             `Sequential` and for 3 in compilations that search (`collage.compile`).
-        required_pass: names of passes, in a list or separated by commas, that run whatever their level.
+        required_pass: names of passes, in a list or separated by commas, that run at every level.
         disabled_pass: names of passes that do not run, likewise.
         instruments: objects with the methods of `Instrument`.
         config: options of passes, by the names in `config_keys()`.

@@ -158,7 +158,7 @@ std::vector<Setting> PassSettings() {
        .group = "Passes",
        .commands = kCompileAndTune,
        .type = PassNames(&PassContext::required_pass),
-       .doc = "Run these passes whatever their level.",
+       .doc = "Run these passes at every optimisation level.",
        .unset = "none"},
       {.name = "disabled_pass",
        .flag = "--disable-pass",

@@ -286,7 +286,8 @@ Fact VerifiedRecord(const CompileReport& report, const Contender* winner) {
     sentence = "the program at {sizes}: max error {max_error} of the largest result[ · not: {not_verified}]";
   } else if (winner != nullptr && report.not_verified.empty()) {
     error = winner->max_error;
-    sentence = "{winner} against the reference evaluation: max error {max_error} of the largest result";
+    sentence =
+        Literal(WordsFor(*winner)) + " against the reference evaluation: max error {max_error} of the largest result";
   }
   return Fact::Record("verified", "verified",
                       {Fact::Texts("sizes", "sizes", report.verified_sizes),

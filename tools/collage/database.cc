@@ -1,4 +1,4 @@
-// database.cc: `collage db`: what the tuning database holds, and how it is carried about and kept in order.
+// database.cc: `collage db`: shows, moves and tidies the tuning database.
 #include <fmt/format.h>
 
 #include <fstream>

@@ -1,5 +1,5 @@
-/* c_api.h: runs compiled models from C, and from whatever calls C. The ABI is stable: functions and the leading fields
- * of structs keep their meaning, new ones are added behind; symbols have versions. Link libcollage_runtime.
+/* c_api.h: runs compiled models from C, and from languages that call C. The ABI is stable: functions and the leading
+ * fields of structs keep their meaning, new ones are added behind; symbols have versions. Link libcollage_runtime.
  *
  *   collage_executable* model;
  *   collage_instance* run;
@@ -41,7 +41,7 @@ extern "C" {
 
 /* ---- status and errors ---- */
 
-/* Who must act; equal to the exit codes of the command line. */
+/* The cause of a failure; equal to the exit codes of the command line. */
 typedef int32_t collage_status;
 enum {
   COLLAGE_OK = 0,

@@ -150,7 +150,7 @@ def compile(mod: IRModule | Function, target: Targets = None, threads: int | Non
         options: with Collage, further arguments of `collage.compile`, such as ``budget``.
 
     Raises:
-        InputError, UnsupportedError, UnavailableError: by who must act; unknown toolchains, a target of which there is
+        InputError, UnsupportedError, UnavailableError: by cause; unknown toolchains, a target of which there is
             no device.
     """
     module = IRModule.from_expr(mod) if isinstance(mod, Function) else mod

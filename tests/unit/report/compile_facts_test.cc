@@ -97,7 +97,7 @@ schedules   30 trials in 60.0 s, 30 a minute, 0 known · 1 of 2 partitions faste
 winner      best mix: p50 8.000 ms, p90 125 us more · native 1 · other 2
 gain        Faster by 2.000 ms than native, the best partitioning without a search.
 costs       The best mix takes 2.000 ms more than its costs add up to (additive error). The best of all 24 covers takes 500 us less than the best that was searched (optimality loss).
-verified    collage against the reference evaluation: max error 1.5e-06 of the largest result
+verified    best mix against the reference evaluation: max error 1.5e-06 of the largest result
 wrote       model.clg  17.2 MB  in 12.5 s (import 0.5 s, search 4.0 s, play-off 8.0 s: build 2.0 s, check 1.0 s, timing 4.0 s, write 1.0 s)
 )");
 }

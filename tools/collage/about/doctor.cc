@@ -56,7 +56,7 @@ void Run(const Arguments& arguments) {
 void AddDoctorCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
-      "doctor", "Look for whatever would spoil a measurement on this machine, and for parts that are missing");
+      "doctor", "Check whether this machine is fit for measurements, and which parts of Collage are missing");
   AddSetting(*command, "database", arguments->settings);
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->footer(
