@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 __all__ = [
     "CorruptError",
@@ -13,6 +15,7 @@ __all__ = [
     "ResourceError",
     "UnavailableError",
     "UnsupportedError",
+    "UnsupportedNode",
 ]
 
 
@@ -30,7 +33,7 @@ class Error(RuntimeError):
         text = f"{where}: error: {message}" if where else message
         super().__init__(f"{text}\nhint: {hint}" if hint else text)
 
-    def __reduce__(self) -> tuple[type[Error], tuple[str, str, str]]:
+    def __reduce__(self) -> tuple[type[Error], tuple[Any, ...]]:
         return type(self), (self.message, self.where, self.hint)
 
 
@@ -49,8 +52,29 @@ class MissingFileError(InputError, FileNotFoundError):
         return str(self.args[0])
 
 
+class UnsupportedNode(NamedTuple):
+    """A node of an ONNX model that cannot be imported; ``reason`` is empty where Collage has no such operator."""
+
+    name: str
+    op: str
+    reason: str
+
+
 class UnsupportedError(Error, NotImplementedError):
-    """Valid input that Collage does not handle."""
+    """Valid input that Collage does not handle.
+
+    ``nodes`` has the nodes of an ONNX model that cannot be imported: all whose operators are unknown, or the first that
+    has a form which is not supported. It is empty for other errors.
+    """
+
+    def __init__(
+        self, message: str, where: str = "", hint: str = "", nodes: Iterable[tuple[str, str, str]] = ()
+    ) -> None:
+        super().__init__(message, where, hint)
+        self.nodes = [UnsupportedNode(*node) for node in nodes]
+
+    def __reduce__(self) -> tuple[type[Error], tuple[Any, ...]]:
+        return type(self), (self.message, self.where, self.hint, self.nodes)
 
 
 class UnavailableError(Error):

@@ -1,6 +1,7 @@
 // module.cc: the extension module, and how errors cross into Python.
 #include "bindings.h"
 #include "casters.h"
+#include "collage/frontend/unsupported_nodes.h"
 #include "collage/support/error.h"
 #include "support/dynamic_library.h"
 
@@ -22,13 +23,23 @@ const char* ClassOf(ErrorCategory category) {
   return "Error";
 }
 
+/// Sets the exception of Python; `more` are arguments of its class.
+template <typename... More>
+void Raise(const Error& error, const More&... more) {
+  const nb::object type = nb::module_::import_("collage.errors").attr(ClassOf(error.category()));
+  const nb::object instance = type(error.message(), error.where(), error.hint(), more...);
+  PyErr_SetObject(type.ptr(), instance.ptr());
+}
+
 void Translate(const std::exception_ptr& pending, void*) {
   try {
     std::rethrow_exception(pending);
+  } catch (const UnsupportedNodesError& error) {
+    nb::list nodes;
+    for (const UnsupportedNode& node : error.nodes()) nodes.append(nb::make_tuple(node.name, node.op, node.reason));
+    Raise(error, nodes);
   } catch (const Error& error) {
-    const nb::object type = nb::module_::import_("collage.errors").attr(ClassOf(error.category()));
-    const nb::object instance = type(error.message(), error.where(), error.hint());
-    PyErr_SetObject(type.ptr(), instance.ptr());
+    Raise(error);
   }
 }
 

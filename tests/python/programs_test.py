@@ -176,9 +176,28 @@ class Errors(unittest.TestCase):
         self.assertEqual((error.message, error.where, error.hint), ("no such thing", "here", "do that"))
         self.assertEqual(str(error), "here: error: no such thing\nhint: do that")
         self.assertIsInstance(error, NotImplementedError)
+        self.assertEqual(error.nodes, [])
 
 
 class Onnx(unittest.TestCase):
+    def test_nodes_that_are_not_supported_are_listed(self):
+        from onnx import TensorProto, helper
+
+        nodes = [
+            helper.make_node("Bogus", ["x"], ["a"], name="first"),
+            helper.make_node("Bogus", ["a"], ["b"], name="second"),
+            helper.make_node("Gelu", ["b"], ["y"], domain="com.acme", name="third"),
+        ]
+        x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+        model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]))
+        with self.assertRaises(collage.UnsupportedError) as caught:
+            collage.compile(model.SerializeToString())
+        wanted = [("first", "Bogus", ""), ("second", "Bogus", ""), ("third", "com.acme::Gelu", "")]
+        self.assertEqual(caught.exception.nodes, wanted)
+        self.assertEqual(caught.exception.nodes[2].op, "com.acme::Gelu")
+        again = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((str(again), again.nodes), (str(caught.exception), wanted))
+
     def model(self):
         from onnx import TensorProto, helper
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "collage/frontend/unsupported_nodes.h"
 #include "support/edit_distance.h"
 
 namespace collage::cli {
@@ -104,13 +105,18 @@ int PrintError(const Error& error, bool as_json) {
   std::fprintf(stderr, "%s%s\n", error.where().empty() ? "collage: " : "", error.Format().c_str());
   const int code = ExitCode(error.category());
   if (!as_json) return code;
-  const nlohmann::ordered_json object{{"schema", 1},
-                                      {"error",
-                                       {{"category", ToString(error.category())},
-                                        {"exit_code", code},
-                                        {"message", error.message()},
-                                        {"where", error.where()},
-                                        {"hint", error.hint()}}}};
+  nlohmann::ordered_json object{{"schema", 1},
+                                {"error",
+                                 {{"category", ToString(error.category())},
+                                  {"exit_code", code},
+                                  {"message", error.message()},
+                                  {"where", error.where()},
+                                  {"hint", error.hint()}}}};
+  if (const auto* refused = dynamic_cast<const UnsupportedNodesError*>(&error)) {
+    for (const UnsupportedNode& node : refused->nodes()) {
+      object["error"]["nodes"].push_back({{"name", node.name}, {"op", node.op}, {"reason", node.reason}});
+    }
+  }
   const std::string text = object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
   std::fprintf(stdout, "%s\n", text.c_str());
   return code;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "collage/frontend/unsupported_nodes.h"
 #include "collage/ir/infer_type.h"
 #include "collage/ir/strings.h"
 #include "collage/support/error.h"
@@ -71,6 +72,11 @@ std::vector<std::string> OnnxGraph::InputNames() {
 
 // ---- operators ----
 
+/// The operator's name, with its domain unless that is ONNX's own.
+std::string FullName(const onnx::NodeProto& node) {
+  return IsStandard(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type();
+}
+
 const onnx::FunctionProto* OnnxGraph::LocalFunction(const onnx::NodeProto& node) const {
   const auto it = functions_.find({node.domain(), node.op_type()});
   return it == functions_.end() ? nullptr : it->second;
@@ -87,6 +93,7 @@ void OnnxGraph::CheckOperators() const {
     std::string reason;
   };
   std::map<std::string, Uses> unknown;
+  std::vector<UnsupportedNode> refused;
   const std::function<void(const google::protobuf::RepeatedPtrField<onnx::NodeProto>&)> check = [&](const auto& nodes) {
     for (const auto& node : nodes) {
       for (const auto& attribute : node.attribute()) {
@@ -94,10 +101,11 @@ void OnnxGraph::CheckOperators() const {
       }
       if (LocalFunction(node) != nullptr) continue;
       if (RowOf(node) != nullptr) continue;
-      Uses& uses = unknown[IsStandard(node.domain()) ? node.op_type() : node.domain() + "::" + node.op_type()];
+      Uses& uses = unknown[FullName(node)];
       if (uses.count++ == 0) uses.first = NodeName(node);
       const char* reason = OnnxRefusal(RowName(node));
       if (reason != nullptr) uses.reason = std::string(": ") + reason;
+      refused.push_back({NodeName(node), FullName(node), reason == nullptr ? "" : reason});
     }
   };
   check(model_.graph().node());
@@ -108,10 +116,11 @@ void OnnxGraph::CheckOperators() const {
     text += fmt::format("{}'{}' ({} time{}, first at node '{}'{})", text.empty() ? "" : ", ", op, uses.count,
                         uses.count == 1 ? "" : "s", uses.first, uses.reason);
   }
-  throw Error(ErrorCategory::kUnsupported,
-              fmt::format("{} operator{} of opset {} {} not supported: {}", unknown.size(),
-                          unknown.size() == 1 ? "" : "s", opset_, unknown.size() == 1 ? "is" : "are", text),
-              path_.string());
+  const bool is_one = unknown.size() == 1;
+  throw UnsupportedNodesError(std::move(refused),
+                              fmt::format("{} operator{} of opset {} {} not supported: {}", unknown.size(),
+                                          is_one ? "" : "s", opset_, is_one ? "is" : "are", text),
+                              path_.string());
 }
 
 void OnnxGraph::AddInitializers(const onnx::GraphProto& graph) {
@@ -268,9 +277,13 @@ void OnnxGraph::Convert(const onnx::NodeProto& node) {
   } catch (const Error& error) {
     // An error that has a place comes from a node within this one.
     if (error.category() == ErrorCategory::kInternal || error.where() == path_.string()) throw;
-    throw Error(error.category(),
-                fmt::format("node '{}' ({}, opset {}): {}", context.name(), node.op_type(), opset_, error.message()),
-                path_.string(), error.hint());
+    const std::string text =
+        fmt::format("node '{}' ({}, opset {}): {}", context.name(), node.op_type(), opset_, error.message());
+    if (error.category() != ErrorCategory::kUnsupported) {
+      throw Error(error.category(), text, path_.string(), error.hint());
+    }
+    throw UnsupportedNodesError({{context.name(), FullName(node), error.message()}}, text, path_.string(),
+                                error.hint());
   }
   for (int i = 0; i < node.output_size() && i < static_cast<int>(outputs.size()); ++i) {
     if (outputs[static_cast<size_t>(i)].expr && !node.output(i).empty()) {
