@@ -12,6 +12,7 @@
 #include "collage/ir/dynamic_sizes.h"
 #include "collage/support/error.h"
 #include "collage/target/symbolic_sizes.h"
+#include "collage/target/varying_results.h"
 #include "python_kernel.h"
 
 namespace nb = nanobind;
@@ -144,7 +145,7 @@ constexpr std::pair<Hook, const char*> kHookMethods[] = {{Hook::kRelayToTIR, "re
                                                          {Hook::kRelayToRuntime, "relay_to_runtime"},
                                                          {Hook::kUpdateConstants, "update_constants"}};
 
-class PythonToolchain : public Toolchain, public HasSymbolicSizes {
+class PythonToolchain : public Toolchain, public HasSymbolicSizes, public HasVaryingResults {
  public:
   explicit PythonToolchain(nb::object self)
       : name_(nb::cast<std::string>(self.attr("name"))),
@@ -153,6 +154,7 @@ class PythonToolchain : public Toolchain, public HasSymbolicSizes {
         max_depth_(nb::cast<int>(self.attr("max_depth"))),
         wants_maximal_(nb::cast<bool>(self.attr("wants_maximal"))),
         is_default_(nb::cast<bool>(self.attr("is_default"))),
+        results_vary_(nb::cast<bool>(self.attr("results_vary"))),
         preamble_(nb::cast<std::vector<std::string>>(self.attr("preamble"))),
         license_(nb::cast<std::string>(self.attr("license"))),
         fusion_style_(FusionStyleFrom(nb::cast<std::string>(self.attr("fusion")))),
@@ -169,6 +171,7 @@ class PythonToolchain : public Toolchain, public HasSymbolicSizes {
   std::string description() const override { return description_; }
   int priority() const override { return priority_; }
   bool is_default() const override { return is_default_; }
+  bool results_vary() const override { return results_vary_; }
   FusionStyle fusion_style() const override { return fusion_style_; }
   int max_depth() const override { return max_depth_; }
   std::string license() const override { return license_; }
@@ -382,6 +385,7 @@ class PythonToolchain : public Toolchain, public HasSymbolicSizes {
   int max_depth_;
   bool wants_maximal_;
   bool is_default_;
+  bool results_vary_;
   std::vector<std::string> preamble_;
   std::string license_;
   FusionStyle fusion_style_;

@@ -16,6 +16,9 @@ namespace collage {
 
 namespace {
 
+// Ends the name of the file that says that a kernel was tried.
+constexpr const char* kTried = "tried";
+
 struct StoredConstant {
   Shape shape;
   std::string dtype;
@@ -119,7 +122,7 @@ std::optional<CompiledPartition> CompiledStore::Find(const Toolchain& toolchain,
 
 std::optional<CompiledPartition> CompiledStore::FindLike(const Toolchain& toolchain,
                                                          const PartitionRequest& request) const {
-  const std::optional<std::string> name = files_.Find(DigestOf(toolchain, request, /*constants_by_shape=*/true));
+  const std::optional<std::string> name = files_.Find(StructureOf(toolchain, request));
   return name ? Read(files_, *name) : std::nullopt;
 }
 
@@ -128,8 +131,20 @@ void CompiledStore::Put(const Toolchain& toolchain, const PartitionRequest& requ
   const std::string name = NameOf(toolchain, request);
   files_.Put(name, ToBytes(compiled));
   if (!toolchain.Has(Hook::kUpdateConstants)) return;
-  const std::string like = DigestOf(toolchain, request, /*constants_by_shape=*/true);
+  const std::string like = StructureOf(toolchain, request);
   if (!files_.Find(like)) files_.Put(like, name);
+}
+
+std::string CompiledStore::StructureOf(const Toolchain& toolchain, const PartitionRequest& request) {
+  return DigestOf(toolchain, request, /*constants_by_shape=*/true);
+}
+
+void CompiledStore::MarkTried(const Toolchain& toolchain, const PartitionRequest& request) {
+  files_.Put(StructureOf(toolchain, request) + kTried, kTried);
+}
+
+bool CompiledStore::WasTried(const Toolchain& toolchain, const PartitionRequest& request) const {
+  return files_.Find(StructureOf(toolchain, request) + kTried).has_value();
 }
 
 }  // namespace collage

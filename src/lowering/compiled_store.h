@@ -33,6 +33,13 @@ class CompiledStore {
   virtual std::optional<CompiledPartition> FindLike(const Toolchain& toolchain, const PartitionRequest& request) const;
   virtual void Put(const Toolchain& toolchain, const PartitionRequest& request, const CompiledPartition& compiled);
 
+  /// Returns the name that a partition shares with those that differ from it at most by the values of constants that
+  /// are tensors.
+  static std::string StructureOf(const Toolchain& toolchain, const PartitionRequest& request);
+  /// Notes that a kernel of this structure was tried (cost/measure/kernel_trial.h) and is right.
+  void MarkTried(const Toolchain& toolchain, const PartitionRequest& request);
+  bool WasTried(const Toolchain& toolchain, const PartitionRequest& request) const;
+
  private:
   FileCache files_;
 };

@@ -11,7 +11,11 @@ bool IsExact(const Toolchain& toolchain) {
   const std::vector<AttrField> options = toolchain.Options();
   const bool is_declared =
       std::any_of(options.begin(), options.end(), [](const AttrField& field) { return field.name == kAccuracyOption; });
-  return !is_declared || toolchain.name().find(OptionText({{kAccuracyOption, kExact}})) != std::string::npos;
+  return !is_declared || IsToldToBeExact(toolchain);
+}
+
+bool IsToldToBeExact(const Toolchain& toolchain) {
+  return toolchain.name().find(OptionText({{kAccuracyOption, kExact}})) != std::string::npos;
 }
 
 }  // namespace collage

@@ -13,4 +13,7 @@ inline constexpr char kExact[] = "exact";
 /// with fewer products round more, and who uses such declares the option.
 bool IsExact(const Toolchain& toolchain);
 
+/// Whether `toolchain` has the option and was configured to be exact.
+bool IsToldToBeExact(const Toolchain& toolchain);
+
 }  // namespace collage

@@ -10,17 +10,19 @@
 #include "collage/target/fusion_patterns.h"
 #include "collage/target/symbolic_sizes.h"
 #include "collage/target/toolchain.h"
+#include "collage/target/varying_results.h"
 
 namespace collage {
 
-/// Forwards every virtual function of `Toolchain`, of `HasFusionPatterns`, of `CallsLibraries`, of `HasSymbolicSizes`
-/// and of `CompilesElsewhere`. A decorator derives from it and overrides only the functions whose answers differ, so
-/// that it cannot lose one: a test (forwarding_toolchain_test.cc) compares the tables of virtual functions and fails
-/// when a function that is added to `Toolchain` is not forwarded here.
+/// Forwards every virtual function of `Toolchain`, of `HasFusionPatterns`, of `CallsLibraries`, of `HasSymbolicSizes`,
+/// of `HasVaryingResults` and of `CompilesElsewhere`. A decorator derives from it and overrides only the functions
+/// whose answers differ, so that it cannot lose one: a test (forwarding_toolchain_test.cc) compares the tables of
+/// virtual functions and fails when a function that is added to `Toolchain` is not forwarded here.
 class ForwardingToolchain : public Toolchain,
                             public HasFusionPatterns,
                             public CallsLibraries,
                             public HasSymbolicSizes,
+                            public HasVaryingResults,
                             public CompilesElsewhere {
  public:
   /// `inner` must outlive this.
@@ -51,6 +53,7 @@ class ForwardingToolchain : public Toolchain,
   Result<void> SupportsSymbolicSizes(const CallNode& call) const override {
     return collage::SupportsSymbolicSizes(inner_, call);
   }
+  bool results_vary() const override { return ResultsVary(inner_); }
   bool IsForThisProcessor() const override { return CompilesForThisProcessor(inner_); }
   Availability ProbeCompiler() const override { return ProbeCompilerOf(inner_); }
   Availability ProbeRunner() const override { return ProbeRunnerOf(inner_); }

@@ -204,6 +204,8 @@ class Toolchain:
     ``"-SimplifyInference"``, prepares every model and is to be left out, for patterns on ``nn.batch_norm``."""
     is_default: bool = True
     """Whether it takes part when nobody names toolchains."""
+    results_vary: bool = False
+    """Whether results may differ from run to run on equal inputs; without it, a toolchain whose results do is refused."""
     option_table: Sequence[Option] = ()
     """Options that targets may set; `options` has their values."""
     _options: Mapping[str, OptionValue] | None = None

@@ -105,8 +105,10 @@ std::string FindLeak(const MemoryInUse& before, int64_t num_runs, const std::fun
   return fmt::format("leaks memory: {:.3g} kB per run", per_run / 1000);
 }
 
+bool HasThreadsBeyondPool() { return NumThreadsOfProcess() > NumThreads(); }
+
 std::string FindBusyThreads(const std::function<void()>& run) {
-  if (NumThreadsOfProcess() <= NumThreads()) return "";
+  if (!HasThreadsBeyondPool()) return "";
   run();
   std::this_thread::sleep_for(kFirstLook);
   if (RunnableThreads().empty()) return "";

@@ -20,6 +20,9 @@ struct MemoryInUse {
 /// one of them, what fills caches and pools does not.
 std::string FindLeak(const MemoryInUse& before, int64_t num_runs, const std::function<void()>& run);
 
+/// Whether this process has threads beyond the pool's: kernels' own.
+bool HasThreadsBeyondPool();
+
 /// "its threads go on running after a run (…)", or empty. Looked at only where there are threads beyond the pool's;
 /// then a millisecond after a run decides in most cases. Threads that wait actively for the next run may do so for 10
 /// ms.

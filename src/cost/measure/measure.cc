@@ -22,6 +22,7 @@
 #include "cost/machine/roofline.h"
 #include "cost/measure/device_timing.h"
 #include "cost/measure/drift.h"
+#include "cost/measure/input_toggle.h"
 #include "cost/measure/leak_check.h"
 #include "cost/measure/timing_lock.h"
 #include "ir/eval/reference.h"
@@ -30,48 +31,6 @@
 #include "worker/worker.h"
 
 namespace collage {
-namespace {
-
-constexpr size_t kReferencesKept = 64;
-// Evaluating the reference takes longer than measuring for partitions that add up more products than this.
-constexpr double kSmallPartition = 2e7;
-
-/// Reference results of functions measured lately: one function is tried by several toolchains in several layouts.
-/// `inputs` are always the same of one draw, but for those that `layouts` rounds.
-Reference ReferenceFor(const Function& function, const BoundaryLayouts& layouts, const std::vector<Tensor>& inputs,
-                       Draw draw) {
-  static std::deque<std::pair<std::string, Reference>> known;
-  std::string key = StructuralHash(function) + std::to_string(static_cast<int>(draw));
-  for (const Layout layout : layouts.inputs)
-    key += LetterOf(Keeping(Layout::kPlain, NarrowType(layout).value_or(kFloat32)));
-  for (const auto& [hash, reference] : known) {
-    if (hash == key) return reference;
-  }
-  Reference reference(function, inputs, {.only_finite = draw == Draw::kWide, .on_operator = {}});
-  known.emplace_back(std::move(key), reference);
-  if (known.size() > kReferencesKept) known.pop_front();
-  return reference;
-}
-
-}  // namespace
-
-LoadedPartition::LoadedPartition(CompiledPartition compiled, int num_threads) : compiled_(std::move(compiled)) {
-  if (compiled_.workspace_bytes > 0 && compiled_.workspace_memory != Memory::kHost) {
-    device_workspace_.emplace(compiled_.workspace_memory, compiled_.workspace_bytes);
-  } else if (compiled_.workspace_bytes > 0) {
-    workspace_ = Tensor::Zeros({static_cast<int64_t>(compiled_.workspace_bytes)}, kUInt8);
-  }
-  kernel_ = GetKernelLoader(compiled_.loader).Load({compiled_.blob, compiled_.constants, num_threads});
-}
-
-void LoadedPartition::Bind(const PartitionBuffers& buffers) {
-  const std::vector<void*> inputs = buffers.InputAddresses();
-  const std::vector<void*> outputs = buffers.OutputAddresses();
-  void* workspace = workspace_.defined() ? workspace_.raw() : nullptr;
-  if (device_workspace_) workspace = device_workspace_->address();
-  kernel_->Bind(inputs, outputs, workspace);
-}
-
 namespace {
 
 /// Compares what runs leave with what they should have.
@@ -83,7 +42,7 @@ class ResultCheck {
 
   /// Every element of the last run's results.
   bool Compare() {
-    const std::string difference = FindDifference(reference_, /*counts=*/true);
+    const std::string difference = FindDifference();
     ++num_checked_;
     if (difference.empty()) {
       ++num_right_;
@@ -92,17 +51,6 @@ class ResultCheck {
       difference_ = difference;
     }
     return difference.empty();
-  }
-
-  /// Compares a run on other inputs, which may be far larger than usual.
-  void CompareWith(const Reference& reference, bool is_wide) {
-    const std::string difference = FindDifference(reference, /*counts=*/!is_wide);
-    ++num_checked_;
-    if (difference.empty()) {
-      ++num_right_;
-    } else if (difference_.empty()) {
-      difference_ = difference;
-    }
   }
 
   /// As Compare, at the price of reading the results once where a run whose every element was compared left the same
@@ -130,13 +78,12 @@ class ResultCheck {
  private:
   static constexpr size_t kDigestsKept = 16;
 
-  /// `counts`: whether the error is one of those that are told of.
-  std::string FindDifference(const Reference& reference, bool counts) {
+  std::string FindDifference() {
     const std::vector<Tensor> actual = buffers_.PlainOutputs();
-    if (actual.size() != reference.results().size()) return "the number of results differs";
+    if (actual.size() != reference_.results().size()) return "the number of results differs";
     for (size_t i = 0; i < actual.size(); ++i) {
-      const Comparison comparison = reference.Compare(i, actual[i], computed_in_);
-      if (counts) max_error_ = std::max(max_error_, comparison.max_relative_error);
+      const Comparison comparison = reference_.Compare(i, actual[i], computed_in_);
+      max_error_ = std::max(max_error_, comparison.max_relative_error);
       if (!comparison.agrees) return fmt::format("wrong result {}, {}", i, comparison.difference);
     }
     return "";
@@ -181,8 +128,8 @@ class StaysOnProcessor {
 /// Times a kernel that was right so far, and looks at what its runs leave behind.
 class KernelTimer {
  public:
-  KernelTimer(Kernel& kernel, PartitionBuffers& buffers, ResultCheck& results, const TimingOptions& timing)
-      : kernel_(kernel), buffers_(buffers), results_(results), timing_(timing) {}
+  KernelTimer(LoadedPartition& partition, PartitionBuffers& buffers, ResultCheck& results, const TimingOptions& timing)
+      : partition_(partition), kernel_(partition.kernel()), buffers_(buffers), results_(results), timing_(timing) {}
 
   TuningRecord Time() {
     const MemoryInUse before = MemoryInUse::Now();
@@ -192,7 +139,8 @@ class KernelTimer {
     Run();
     results_.Compare();
     record.reason = results_.Verdict();
-    if (record.reason.empty()) record.reason = buffers_.FindStrayWrites();
+    if (record.reason.empty()) record.reason = buffers_.FindStrayAccesses();
+    if (record.reason.empty()) record.reason = partition_.FindStrayAccesses();
     if (record.reason.empty()) record.reason = FindLeak(before, num_runs_, [&] { Run(); });
     if (record.reason.empty()) record.reason = FindBusyThreads([&] { Run(); });
     return record;
@@ -205,11 +153,25 @@ class KernelTimer {
     ++num_runs_;
   }
 
+  /// Runs on other inputs than the run before.
+  void RunOn(InputToggle& toggle) {
+    toggle.Set(!toggle.is_changed());
+    Run();
+  }
+
+  /// Looks at the results of a batch whose last run had the usual inputs: those of the changed ones are not known.
+  TimingHooks::Check CheckBatch(int num_runs, InputToggle& toggle) {
+    if (!toggle.is_changed()) return results_.CompareQuickly();
+    if (num_runs % 2 == 0) toggle.Set(false);  // else all batches would end so
+    return TimingHooks::Check::kSame;
+  }
+
   TuningRecord TimeAlone() {
     const TimingLock lock(TimingLock::Mode::kAlone);
     const StaysOnProcessor stays;
+    InputToggle toggle(buffers_.HostInputs());
     TimingHooks hooks{.read_inputs = [&] { buffers_.ReadThroughBoundary(); },
-                      .check = [&](int) { return results_.CompareQuickly(); }};
+                      .check = [&](int num_runs) { return CheckBatch(num_runs, toggle); }};
     TimingOptions timing = timing_;
     const Memory memory = buffers_.CommonMemory();
     const std::unique_ptr<DeviceTiming> device = memory == Memory::kHost
@@ -220,13 +182,15 @@ class KernelTimer {
       hooks.time_batch = [&](int num_runs) { return device->Seconds(num_runs); };
       timing = DeviceTiming::ForClock(timing);
     }
-    const Undisturbed timed = TimeUndisturbed([&] { return TimeRuns([&] { Run(); }, timing, hooks); },
+    const Undisturbed timed = TimeUndisturbed([&] { return TimeRuns([&] { RunOn(toggle); }, timing, hooks); },
                                               device == nullptr ? ThisDriftWatch() : device->watch());
+    toggle.Set(false);
     TuningRecord record = RecordOf(timed.samples, timing_);
     record.drift = timed.drift;
     return record;
   }
 
+  const LoadedPartition& partition_;
   Kernel& kernel_;
   PartitionBuffers& buffers_;
   ResultCheck& results_;
@@ -234,48 +198,24 @@ class KernelTimer {
   int64_t num_runs_ = 0;
 };
 
-/// Other inputs in `buffers`, and what is computed of them; nothing where the reference refuses them.
-std::optional<Reference> FillWith(Draw draw, const PartitionRequest& request, PartitionBuffers& buffers) {
-  buffers.Fill(draw);
-  try {
-    return ReferenceFor(request.function, request.layouts, buffers.plain_inputs(), draw);
-  } catch (const Error&) {  // a scatter beyond the end, say
-    return std::nullopt;
-  }
-}
-
 /// Loads, checks, times; the reason, if any, is in the record.
 TuningRecord LoadCheckAndTime(CompiledPartition compiled, const PartitionRequest& request, const TimingOptions& timing,
-                              std::optional<DataType> computed_in) {
+                              const TrialOptions& trying) {
   auto together = std::make_unique<TimingLock>(TimingLock::Mode::kShared);
   LoadedPartition partition(std::move(compiled), request.num_threads);
+  TuningRecord record;
+  record.reason = TryKernel(partition, request, trying, record.max_error);
+  if (!record.reason.empty()) return record;
   PartitionBuffers buffers(request);
   partition.Bind(buffers);
-  ResultCheck results(buffers, ReferenceFor(request.function, request.layouts, buffers.plain_inputs(), Draw::kUnit),
-                      computed_in);
-  TuningRecord record;
-  const auto run = [&] {
-    if (!record.reason.empty()) return false;
-    buffers.PoisonOutputs();
-    partition.kernel().Run();
-    record.reason = buffers.FindStrayWrites();
-    return record.reason.empty();
-  };
-  if (run()) results.Compare();
-  const bool takes_long = WorkOf(request.function).multiply_adds > kSmallPartition;
-  for (const Draw draw : DrawsToCheck(takes_long, computed_in == kFloat16)) {
-    if (draw == Draw::kUnit) continue;  // compared above
-    if (!record.reason.empty() || !results.Verdict().empty()) break;
-    const std::optional<Reference> other = FillWith(draw, request, buffers);
-    if (other && run()) results.CompareWith(*other, draw == Draw::kWide);
-  }
-  // Results follow the inputs, also back to the first ones, which are timed.
-  buffers.Fill(Draw::kUnit);
-  for (int again = 0; again < 2 && run(); ++again) results.Compare();
-  if (record.reason.empty()) record.reason = results.Verdict();
+  ResultCheck results(buffers, ReferenceFor(request, buffers.plain_inputs(), Draw::kUnit), trying.computed_in);
+  partition.kernel().Run();
+  results.Compare();
+  record.reason = results.Verdict();
   together.reset();
-  if (record.reason.empty()) record = KernelTimer(partition.kernel(), buffers, results, timing).Time();
-  record.max_error = results.max_error();
+  const double max_error = record.max_error;
+  if (record.reason.empty()) record = KernelTimer(partition, buffers, results, timing).Time();
+  record.max_error = std::max(max_error, results.max_error());
   return record;
 }
 
@@ -311,10 +251,10 @@ Result<CompiledPartition> CompilePartition(const Toolchain& toolchain, const Par
 }
 
 TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest& request, const TimingOptions& timing,
-                             std::optional<DataType> computed_in) {
+                             const TrialOptions& trying) {
   SetNumThreads(request.num_threads);
   try {
-    TuningRecord record = LoadCheckAndTime(std::move(compiled), request, timing, computed_in);
+    TuningRecord record = LoadCheckAndTime(std::move(compiled), request, timing, trying);
     record.ok = record.reason.empty();
     // A kernel with one error may have caused others: nothing more is measured in this process.
     if (!record.ok) AskForFreshWorker();
@@ -327,17 +267,24 @@ TuningRecord MeasureCompiled(CompiledPartition compiled, const PartitionRequest&
 
 TuningRecord MeasurePartition(const Toolchain& toolchain, const PartitionRequest& request, const TimingOptions& timing,
                               CompiledStore* store) {
-  const std::optional<DataType> computed_in = InferencePrecisionOf(toolchain);
+  const TrialOptions trying = TrialOptionsFor(toolchain);
   std::optional<CompiledPartition> kept = store == nullptr ? std::nullopt : store->Find(toolchain, request);
-  if (kept) return MeasureCompiled(std::move(*kept), request, timing, computed_in);
+  if (kept) {
+    const TuningRecord record = MeasureCompiled(std::move(*kept), request, timing, trying);
+    if (record.ok) store->MarkTried(toolchain, request);
+    return record;
+  }
   Result<CompiledPartition> compiled = CompilePartition(toolchain, request, store);
   if (!compiled.ok()) {
     TuningRecord record;
     record.reason = compiled.reason().text;
     return record;
   }
-  const TuningRecord record = MeasureCompiled(*compiled, request, timing, computed_in);
-  if (record.ok && store != nullptr) store->Put(toolchain, request, *compiled);
+  const TuningRecord record = MeasureCompiled(*compiled, request, timing, trying);
+  if (record.ok && store != nullptr) {
+    store->Put(toolchain, request, *compiled);
+    store->MarkTried(toolchain, request);
+  }
   return record;
 }
 

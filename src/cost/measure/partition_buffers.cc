@@ -13,12 +13,7 @@
 namespace collage {
 namespace {
 
-constexpr unsigned char kPoison = 0xC5;  // as float32 -6.3e3, as int a large negative number
-constexpr size_t kMarginBytes = 4096;    // around outputs; a multiple of their alignment
-
-bool IsPoison(const unsigned char* bytes, size_t count) {
-  return std::all_of(bytes, bytes + count, [](unsigned char byte) { return byte == kPoison; });
-}
+constexpr size_t kMarginBytes = 4096;  // around outputs; a multiple of their alignment
 
 /// Memory for what is laid out so, where that is not the host's.
 std::optional<DeviceBuffer> BufferIn(Layout layout, size_t bytes) {
@@ -39,30 +34,47 @@ std::vector<Type> ParameterTypes(const Function& function) {
 
 }  // namespace
 
-PartitionBuffers::PartitionBuffers(const PartitionRequest& request)
+PartitionBuffers::PartitionBuffers(const PartitionRequest& request, std::optional<BlockPlacement> guarded)
     : function_(request.function), layouts_(request.layouts) {
   const std::vector<Type> types = ParameterTypes(function_);
   for (size_t i = 0; i < types.size(); ++i) {
     const TensorTypeNode* type = AsTensorType(types[i]);
-    inputs_.push_back(Tensor::Empty(PhysicalShape(type->static_shape(), layouts_.inputs[i]),
-                                    StoredType(layouts_.inputs[i], type->dtype())));
-    device_inputs_.push_back(BufferIn(layouts_.inputs[i], inputs_.back().size_bytes()));
+    Tensor input = Tensor::Empty(PhysicalShape(type->static_shape(), layouts_.inputs[i]),
+                                 StoredType(layouts_.inputs[i], type->dtype()));
+    input_blocks_.emplace_back();
+    if (guarded && MemoryOf(layouts_.inputs[i]) == Memory::kHost) {
+      input_blocks_.back() = std::make_shared<GuardedBlock>(input.size_bytes(), *guarded);
+      input = TensorIn(input_blocks_.back(), input.shape(), input.dtype());
+    }
+    device_inputs_.push_back(BufferIn(layouts_.inputs[i], input.size_bytes()));
+    inputs_.push_back(std::move(input));
   }
   Fill(Draw::kUnit);
   output_types_ = FlattenTensorTypes(request.function->body()->checked_type());
-  for (size_t i = 0; i < output_types_.size(); ++i) {
-    const TensorTypeNode* type = AsTensorType(output_types_[i]);
-    const Shape shape = PhysicalShape(type->static_shape(), layouts_.outputs[i]);
-    const DataType stored = StoredType(layouts_.outputs[i], type->dtype());
-    const auto bytes = static_cast<size_t>(NumElements(shape)) * stored.size_bytes();
-    const Tensor margin = Tensor::Empty({static_cast<int64_t>(bytes + 2 * kMarginBytes)}, kUInt8);
-    std::memset(margin.raw(), kPoison, margin.size_bytes());
-    margins_.push_back(margin);
-    device_margins_.push_back(BufferIn(layouts_.outputs[i], margin.size_bytes()));
-    outputs_.push_back(Tensor::View(shape, stored, static_cast<std::byte*>(margin.raw()) + kMarginBytes,
-                                    std::make_shared<Tensor>(margin)));
-  }
+  for (size_t i = 0; i < output_types_.size(); ++i) AddOutput(output_types_[i], layouts_.outputs[i], guarded);
   Send(margins_, device_margins_);
+}
+
+/// On a device there are margins in any case: its memory has no guards.
+void PartitionBuffers::AddOutput(const Type& type, Layout layout, std::optional<BlockPlacement> guarded) {
+  const TensorTypeNode* tensor = AsTensorType(type);
+  const Shape shape = PhysicalShape(tensor->static_shape(), layout);
+  const DataType stored = StoredType(layout, tensor->dtype());
+  const auto bytes = static_cast<size_t>(NumElements(shape)) * stored.size_bytes();
+  if (guarded && MemoryOf(layout) == Memory::kHost) {
+    output_blocks_.push_back(std::make_shared<GuardedBlock>(bytes, *guarded));
+    outputs_.push_back(TensorIn(output_blocks_.back(), shape, stored));
+    margins_.emplace_back();
+    device_margins_.emplace_back();
+    return;
+  }
+  const Tensor margin = Tensor::Empty({static_cast<int64_t>(bytes + 2 * kMarginBytes)}, kUInt8);
+  std::memset(margin.raw(), kPoison, margin.size_bytes());
+  output_blocks_.emplace_back();
+  margins_.push_back(margin);
+  device_margins_.push_back(BufferIn(layout, margin.size_bytes()));
+  outputs_.push_back(Tensor::View(shape, stored, static_cast<std::byte*>(margin.raw()) + kMarginBytes,
+                                  std::make_shared<Tensor>(margin)));
 }
 
 void PartitionBuffers::Send(const std::vector<Tensor>& copies,
@@ -101,6 +113,7 @@ void PartitionBuffers::Synchronize() const {
 void PartitionBuffers::Fill(Draw draw) {
   plain_inputs_ = SampleInputs(function_, draw);
   pristine_inputs_.clear();
+  SetInputsReadOnly(false);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Tensor& plain = plain_inputs_[i];
     Tensor physical = plain;
@@ -115,12 +128,33 @@ void PartitionBuffers::Fill(Draw draw) {
     if (physical.size_bytes() > 0) std::memcpy(inputs_[i].raw(), physical.raw(), physical.size_bytes());
     pristine_inputs_.push_back(std::move(physical));
   }
+  SetInputsReadOnly(true);
   Send(inputs_, device_inputs_);
 }
 
-std::string PartitionBuffers::FindStrayWrites() const {
+void PartitionBuffers::SetInputsReadOnly(bool are_read_only) {
+  for (const auto& block : input_blocks_) {
+    if (block != nullptr) block->SetReadOnly(are_read_only);
+  }
+}
+
+std::string PartitionBuffers::FindFault() const {
+  const auto find = [](const std::vector<std::shared_ptr<GuardedBlock>>& blocks, const char* what) -> std::string {
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const std::string fault = blocks[i] == nullptr ? "" : blocks[i]->Fault();
+      if (!fault.empty()) return fmt::format("{} {} {}", fault, what, i);
+    }
+    return "";
+  };
+  const std::string fault = find(input_blocks_, "input");
+  return fault.empty() ? find(output_blocks_, "result") : fault;
+}
+
+std::string PartitionBuffers::FindStrayAccesses() const {
   Fetch();
+  if (std::string fault = FindFault(); !fault.empty()) return fault;
   for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (output_blocks_[i] != nullptr) continue;
     const auto* begin = static_cast<const unsigned char*>(margins_[i].raw());
     const auto* end = begin + kMarginBytes + outputs_[i].size_bytes();
     if (!IsPoison(begin, kMarginBytes) || !IsPoison(end, kMarginBytes)) return fmt::format("wrote beyond result {}", i);
@@ -147,6 +181,17 @@ std::vector<Tensor> PartitionBuffers::PlainOutputs() const {
   return result;
 }
 
+bool PartitionBuffers::OutputsArePoisoned() const {
+  Fetch();
+  return std::ranges::all_of(outputs_, [](const Tensor& one) { return IsPoison(one.raw(), one.size_bytes()); });
+}
+
+std::vector<std::byte> PartitionBuffers::OutputBytes(size_t index) const {
+  Fetch();
+  const auto* begin = static_cast<const std::byte*>(outputs_[index].raw());
+  return {begin, begin + outputs_[index].size_bytes()};
+}
+
 void PartitionBuffers::PoisonOutputs() {
   for (Tensor& output : outputs_) std::memset(output.raw(), kPoison, output.size_bytes());
   Send(margins_, device_margins_);
@@ -160,6 +205,14 @@ void PartitionBuffers::ReadThroughBoundary() const {
   };
   read(outputs_, device_margins_);
   read(inputs_, device_inputs_);
+}
+
+std::vector<Tensor> PartitionBuffers::HostInputs() const {
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!device_inputs_[i]) result.push_back(inputs_[i]);
+  }
+  return result;
 }
 
 std::vector<void*> PartitionBuffers::InputAddresses() const {

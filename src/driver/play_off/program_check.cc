@@ -216,7 +216,7 @@ class Child {
       }
       alive.SayAgain();
     };
-    return Reference(evaluate, ComputedIn(model.main()), {draw == Draw::kWide, on_operator});
+    return Reference(evaluate, ComputedIn(model.main()), {.only_finite = draw == Draw::kWide, .on_operator = on_operator});
   }
 
   std::vector<Tensor> Run(const std::vector<Tensor>& inputs) {

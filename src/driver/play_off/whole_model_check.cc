@@ -21,16 +21,6 @@ namespace {
 // Evaluating the reference on all random inputs takes too long for models that add up more products than this.
 constexpr double kSmallModel = 1e8;
 
-std::string_view NameOf(Draw draw) {
-  switch (draw) {
-    case Draw::kUnit: return "random inputs in [-1, 1)";
-    case Draw::kWide: return "large random inputs";
-    case Draw::kPositive: return "random inputs in [0, 1)";
-    case Draw::kNormal: return "normally distributed inputs";
-  }
-  return "";
-}
-
 }  // namespace
 
 std::vector<Tensor> InOrderOfParameters(const NamedInputs& inputs, const Function& main, const std::string& where) {
@@ -97,7 +87,7 @@ void WholeModelCheck::AddSample(const Function& main, Sample sample) {
   const auto on_operator = [on_progress = on_progress_] {
     if (*on_progress) (*on_progress)();
   };
-  sample.reference = Reference(main, sample.inputs, {sample.is_wide, on_operator});
+  sample.reference = Reference(main, sample.inputs, {.only_finite = sample.is_wide, .on_operator = on_operator});
   // Every worker would find it out again, and wants it if integers are rounded.
   if (!options_.max_error && RoundsToIntegers(main)) sample.reference.FindAllOpen();
   samples_.push_back(std::move(sample));

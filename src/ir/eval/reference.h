@@ -46,6 +46,8 @@ struct Deviation {
 struct ReferenceOptions {
   /// Whether elements that are not finite by the reference may be anything: of inputs so large that values overflow.
   bool only_finite = false;
+  /// Whether elements that are NaN by the reference may be anything.
+  bool only_numbers = false;
   /// Called after each operator that is evaluated: evaluation may take long.
   std::function<void()> on_operator;
 };

@@ -2,6 +2,7 @@
 #include "ir/eval/sample_inputs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -19,8 +20,17 @@ namespace {
 constexpr uint64_t kInputSeed = 20220301;
 constexpr double kWideLimit = 16;
 constexpr double kWideLimitOfFloat16 = 6;
+// Exponents of the magnitudes of kHuge: activations of large transformers reach a few thousand.
+constexpr double kLeastHuge = 4;
+constexpr double kMostHuge = 12;
+constexpr std::array kTinyValues{0.0, -0.0, 1e-30, -1e-30, 0.5, -0.5, 1.0, -1.0};
+constexpr double kTinyShare = 0.75;
+constexpr std::array kInfiniteValues{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+constexpr std::array kNaNValues{std::numeric_limits<double>::quiet_NaN(), 1e-40, -1e-40};
+constexpr double kSpecialShare = 0.25;
 // Integers that are data without anything known about them: three may be multiplied in 16 bits.
 constexpr int64_t kHarmlessLimit = 7;
+constexpr int kLeastWiderBits = 32;
 // Constants beyond it, such as the largest integer, bound nothing.
 constexpr double kLargestEvidence = 1 << 20;
 
@@ -279,10 +289,31 @@ void Transform(const Tensor& tensor, double factor, double summand) {
   for (int64_t i = 0; i < tensor.num_elements(); ++i) tensor.Set(i, tensor.At(i) * factor + summand);
 }
 
+/// Puts `values` in place of a share of the elements, which are in [-1, 1).
+void Choose(const Tensor& tensor, uint64_t seed, std::span<const double> values, double share) {
+  const Tensor choice = Tensor::Empty(tensor.shape(), kFloat32);
+  FillRandom(choice, seed + 1, 0, 1);
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    const double place = (choice.At(i) + 1) / 2 / share;
+    if (place >= 1) continue;
+    tensor.Set(i, values[static_cast<size_t>(place * static_cast<double>(values.size()))]);
+  }
+}
+
+/// Magnitudes from 2^4 to 2^12 from elements in [-1, 1), whose signs stay.
+void MakeHuge(const Tensor& tensor) {
+  for (int64_t i = 0; i < tensor.num_elements(); ++i) {
+    const double value = tensor.At(i);
+    tensor.Set(i, std::copysign(std::exp2(kLeastHuge + (kMostHuge - kLeastHuge) * std::abs(value)), value));
+  }
+}
+
 /// Fills `tensor`, which is parameter number `index`.
 void FillSample(const Tensor& tensor, Draw draw, const IntegerRange& range, size_t index, bool has_float16) {
   const uint64_t seed = kInputSeed + index + 1000003 * static_cast<uint64_t>(draw);
-  const bool is_wider = draw == Draw::kWide && range.evidence == IntegerRange::Evidence::kHarmless;
+  // Sums of many of a narrow type would overflow, which may do anything.
+  const bool is_wider = draw == Draw::kWide && range.evidence == IntegerRange::Evidence::kHarmless &&
+                        tensor.dtype().bits >= kLeastWiderBits;
   FillRandom(tensor, seed, range.low, is_wider ? std::max(range.high, kHarmlessLimit) : range.high);
   if (!tensor.dtype().is_floating()) return;
   switch (draw) {
@@ -290,7 +321,24 @@ void FillSample(const Tensor& tensor, Draw draw, const IntegerRange& range, size
     case Draw::kWide: Transform(tensor, has_float16 ? kWideLimitOfFloat16 : kWideLimit, 0); break;
     case Draw::kPositive: Transform(tensor, 0.5, 0.5); break;
     case Draw::kNormal: MakeNormal(tensor); break;
+    case Draw::kTiny: Choose(tensor, seed, kTinyValues, kTinyShare); break;
+    case Draw::kHuge: MakeHuge(tensor); break;
+    case Draw::kInfinite: Choose(tensor, seed, kInfiniteValues, kSpecialShare); break;
+    case Draw::kNaN: Choose(tensor, seed, kNaNValues, kSpecialShare); break;
   }
+}
+
+/// Whether there is one call of an operator, which computes each element of its result from one of each input.
+bool IsOneElementwiseOperator(const Function& function) {
+  int num_calls = 0;
+  bool is_elementwise = true;
+  PostOrder(function, [&](const Expr& expr) {
+    const CallNode* call = As<CallNode>(expr);
+    if (call == nullptr || call->op() == nullptr) return;
+    ++num_calls;
+    is_elementwise = is_elementwise && call->op()->pattern <= OpPatternKind::kBroadcast;
+  });
+  return num_calls == 1 && is_elementwise;
 }
 
 }  // namespace
@@ -320,6 +368,31 @@ std::vector<Draw> DrawsToCheck(bool takes_long, bool in_float16) {
     draws.push_back(Draw::kNormal);
   }
   return draws;
+}
+
+std::vector<Draw> DrawsForPartition(const Function& function, const PartitionDraws& options) {
+  std::vector<Draw> draws = DrawsToCheck(options.takes_long, options.in_float16);
+  if (options.takes_long) return draws;
+  draws.push_back(Draw::kTiny);
+  if (!options.in_float16) draws.push_back(Draw::kHuge);
+  if (options.is_narrow || !IsOneElementwiseOperator(function)) return draws;
+  draws.push_back(Draw::kInfinite);
+  if (options.is_exact) draws.push_back(Draw::kNaN);
+  return draws;
+}
+
+std::string_view NameOf(Draw draw) {
+  switch (draw) {
+    case Draw::kUnit: return "random inputs within 1";
+    case Draw::kWide: return "large random inputs";
+    case Draw::kPositive: return "random inputs from 0 to 1";
+    case Draw::kNormal: return "normally distributed inputs";
+    case Draw::kTiny: return "zeros and tiny inputs";
+    case Draw::kHuge: return "inputs up to 4096";
+    case Draw::kInfinite: return "infinities";
+    case Draw::kNaN: return "NaN and denormal numbers";
+  }
+  return "";
 }
 
 std::vector<Tensor> SampleInputs(const Function& function, Draw draw, std::span<const Shape> shapes) {

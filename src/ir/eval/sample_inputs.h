@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "collage/ir/expr.h"
@@ -17,11 +18,32 @@ enum class Draw : uint8_t {
   kWide,      ///< uniform in [-16, 16); in [-6, 6) where float16 could overflow
   kPositive,  ///< uniform in [0, 1): logarithms and roots are numbers
   kNormal,    ///< standard normal distribution
+  kTiny,      ///< zeros of both signs, small numbers, halves and ones
+  kHuge,      ///< magnitudes from 16 to 4096
+  kInfinite,  ///< as kUnit, but for infinities among them
+  kNaN,       ///< as kUnit, but for NaN and denormal numbers among them
 };
+
+/// "random inputs within 1".
+std::string_view NameOf(Draw draw);
 
 /// The draws to check on, kUnit first: all, or two where the reference takes long. kWide is left out where values are
 /// kept in float16: sums of such large ones overflow.
 std::vector<Draw> DrawsToCheck(bool takes_long, bool in_float16);
+/// How a partition is checked on floats.
+struct PartitionDraws {
+  bool takes_long = false;  ///< the reference does
+  bool in_float16 = false;
+  /// Whether NaN and denormal numbers must not get lost.
+  bool is_exact = false;
+  /// Whether infinities are left out, as for values that are rounded to narrower types.
+  bool is_narrow = false;
+};
+
+/// The draws to check a partition on, kUnit first. Values between operators may be any, so that there are those at the
+/// edges of the type, too, unless the reference takes long. kInfinite and kNaN are for a single operator that is
+/// element-wise: compilers that reorder several, and reductions, may turn infinities into NaN.
+std::vector<Draw> DrawsForPartition(const Function& function, const PartitionDraws& options);
 
 /// Values that an integer parameter can mean, both ends included.
 struct IntegerRange {

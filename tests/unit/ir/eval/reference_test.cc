@@ -267,6 +267,29 @@ TEST(ReferenceOfFloatsTest, OverflowOfLargeInputsMayBeAnything) {
   EXPECT_FALSE(reference.Compare(0, other).agrees);
 }
 
+TEST(ReferenceOfFloatsTest, ResultsCloseToOverflowMayOverflow) {
+  const IRModule module = ParseModule("def @main(%x: Tensor[(3), float32]) { exp(%x) }");
+  const std::vector<Tensor> inputs{Tensor::Of<float>({3}, kFloat32, std::vector<float>{0, 80, 88.5})};
+  const Tensor other = Evaluate(module.main(), inputs)[0].Clone();
+  const Reference reference(module.main(), inputs, {.only_finite = true, .on_operator = {}});
+  other.Set(2, INFINITY);
+  EXPECT_TRUE(reference.Compare(0, other).agrees);
+  other.Set(1, INFINITY);
+  EXPECT_FALSE(reference.Compare(0, other).agrees);
+}
+
+TEST(ReferenceOfFloatsTest, NaNMayGetLostAndNothingElse) {
+  const IRModule module = ParseModule("def @main(%x: Tensor[(3), float32]) { sqrt(%x) }");
+  const std::vector<Tensor> inputs{Tensor::Of<float>({3}, kFloat32, std::vector<float>{4, -1, INFINITY})};
+  const Tensor other = Evaluate(module.main(), inputs)[0].Clone();
+  const Reference reference(module.main(), inputs, {.only_numbers = true, .on_operator = {}});
+  EXPECT_TRUE(reference.Compare(0, other).agrees);
+  other.Set(1, 7);
+  EXPECT_TRUE(reference.Compare(0, other).agrees);
+  other.Set(2, 7);
+  EXPECT_FALSE(reference.Compare(0, other).agrees);
+}
+
 TEST(RounderTest, RandomRoundingKeepsMeansAndWholeNumbers) {
   Rounder round = Rounder::AtRandom(1);
   double sum = 0;

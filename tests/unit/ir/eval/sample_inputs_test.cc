@@ -1,6 +1,7 @@
 // sample_inputs_test.cc: integers that the function can mean.
 #include "ir/eval/sample_inputs.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -122,6 +123,42 @@ TEST(SampleInputsTest, DrawsCoverTheirRanges) {
   EXPECT_TRUE(normal[0] < -2.5 && normal[1] > 2.5 && std::abs(normal[2]) < 0.1);
   EXPECT_EQ(extremes(draw(Draw::kUnit)[1])[1], 1);
   EXPECT_EQ(extremes(draw(Draw::kWide)[1])[1], 7);
+}
+
+TEST(SampleInputsTest, DrawsAtTheEdgesOfTheTypeHaveItsSpecialValues) {
+  const IRModule module = ParseModule("def @main(%x: Tensor[(1000), float32]) { nn.relu(%x) }");
+  const auto count = [&](Draw draw, auto&& counts) {
+    const Tensor values = SampleInputs(module.main(), draw)[0];
+    int64_t found = 0;
+    for (int64_t i = 0; i < values.num_elements(); ++i) found += counts(values.At(i)) ? 1 : 0;
+    return found;
+  };
+  const auto is_denormal = [](double value) { return std::fpclassify(static_cast<float>(value)) == FP_SUBNORMAL; };
+  EXPECT_GT(count(Draw::kTiny, [](double value) { return value == 0 && !std::signbit(value); }), 50);
+  EXPECT_GT(count(Draw::kTiny, [](double value) { return value == 0 && std::signbit(value); }), 50);
+  EXPECT_GT(count(Draw::kTiny, [](double value) { return value != 0 && std::abs(value) < 1e-20; }), 50);
+  EXPECT_EQ(count(Draw::kTiny, is_denormal), 0);
+  EXPECT_EQ(count(Draw::kHuge, [](double value) { return std::abs(value) >= 16 && std::abs(value) <= 4096; }), 1000);
+  EXPECT_GT(count(Draw::kHuge, [](double value) { return value > 1000; }), 50);
+  EXPECT_GT(count(Draw::kHuge, [](double value) { return value < -1000; }), 50);
+  EXPECT_GT(count(Draw::kInfinite, [](double value) { return std::isinf(value) && value < 0; }), 50);
+  EXPECT_GT(count(Draw::kInfinite, [](double value) { return std::isinf(value) && value > 0; }), 50);
+  EXPECT_GT(count(Draw::kNaN, [](double value) { return std::isnan(value); }), 50);
+  EXPECT_GT(count(Draw::kNaN, is_denormal), 50);
+}
+
+TEST(SampleInputsTest, InfinitiesAreForSingleElementwiseOperators) {
+  const auto draws = [](const char* expression, const PartitionDraws& options) {
+    const std::string text = fmt::format("def @main(%x: Tensor[(8, 8), float32]) {{ {} }}", expression);
+    const std::vector<Draw> all = DrawsForPartition(ParseModule(text).main(), options);
+    return std::pair<int, int>(std::ranges::count(all, Draw::kInfinite), std::ranges::count(all, Draw::kNaN));
+  };
+  EXPECT_EQ(draws("nn.relu(%x)", {}), std::pair(1, 0));
+  EXPECT_EQ(draws("nn.relu(%x)", {.is_exact = true}), std::pair(1, 1));
+  EXPECT_EQ(draws("nn.relu(%x)", {.is_exact = true, .is_narrow = true}), std::pair(0, 0));
+  EXPECT_EQ(draws("nn.relu(%x)", {.takes_long = true, .is_exact = true}), std::pair(0, 0));
+  EXPECT_EQ(draws("exp(nn.relu(%x))", {.is_exact = true}), std::pair(0, 0));
+  EXPECT_EQ(draws("nn.softmax(%x)", {.is_exact = true}), std::pair(0, 0));
 }
 
 TEST(SampleInputsTest, ValuesWhereFloat16OverflowsStaySmall) {
