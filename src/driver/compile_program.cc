@@ -285,11 +285,14 @@ class RegionFiles {
   std::vector<std::vector<std::string>> also_;  ///< by file
 };
 
-void Write(const vm::Executable& executable, const CompileOptions& options, CompileReport& report) {
+/// Writes the executable if `check` does not throw of what is loaded from its file.
+void Write(const vm::Executable& executable, const std::function<void(const vm::Executable&)>& check,
+           const CompileOptions& options, CompileReport& report) {
   report.output_bytes = WriteExecutable(
       options.output,
       [&](const std::filesystem::path& file) -> Result<void> {
         executable.Save(file);
+        check(vm::Executable::Load(file));
         return {};
       },
       [&](const std::filesystem::path& file) {
@@ -340,9 +343,11 @@ CompileReport CompileProgram(const IRModule& module, const std::string& name, co
   RefuseProducts(winner.evaluated, name, unknown);
   AddDynamic(winner.module, report);
   AddParts(winner, found.reasons, unknown, report);
-  Check(source, *winner.executable, CheckingOf(source, name, options, report.num_threads), options, report);
   report.evaluated = std::move(winner.evaluated);
-  Write(*winner.executable, options, report);
+  const auto check = [&](const vm::Executable& loaded) {
+    Check(source, loaded, CheckingOf(source, name, options, report.num_threads), options, report);
+  };
+  Write(*winner.executable, check, options, report);
   WarnOf(report, options, unknown, found.symbolic);
   report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return report;

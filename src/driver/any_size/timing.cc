@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "collage/runtime/thread_pool.h"
+#include "cost/measure/input_toggle.h"
 #include "cost/measure/timing.h"
 #include "ir/eval/sample_inputs.h"
 #include "support/stopwatch.h"
@@ -25,8 +26,10 @@ constexpr int kUntimedRuns = 3;
 std::vector<double> TimeOn(std::vector<vm::Machine>& machines, const std::vector<Tensor>& inputs) {
   std::vector<std::function<void()>> runs;
   double seconds = 0;
+  InputToggle toggle(inputs);
   for (vm::Machine& machine : machines) {
-    runs.emplace_back([&machine, &inputs] {
+    runs.emplace_back([&machine, &inputs, &toggle, num_runs = 0]() mutable {
+      toggle.Set(num_runs++ % 2 == 1);
       machine.Invoke("main", std::vector<Value>(inputs.begin(), inputs.end()), {.random_seed = 1});
     });
     for (int i = 1; i < kUntimedRuns; ++i) runs.back()();

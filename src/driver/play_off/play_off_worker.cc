@@ -1,6 +1,8 @@
 // play_off_worker.cc: builds contenders one by one, times those that are right, keeps the winner's executable.
 #include "driver/play_off/play_off_worker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -8,8 +10,10 @@
 
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
+#include "cost/measure/input_toggle.h"
 #include "cost/measure/timing_lock.h"
 #include "driver/explanation/describe_graph.h"
+#include "driver/play_off/partition_trials.h"
 #include "driver/play_off/ranking.h"
 #include "support/stopwatch.h"
 
@@ -87,18 +91,46 @@ PlayOffAnswer PlayOffWorker::Compare(const PlayOffRequest& request) {
   }
   if (is_timed) Time(built);
   PlayOffAnswer answer;
-  std::vector<Contender> found;
-  for (const Built& one : built) {
-    answer.contenders.push_back({one.contender, one.found});
-    found.push_back(one.found);
+  if (const Built* best = runs ? FindBest(built) : FirstOf(built)) {
+    answer.winner = winner_ = best->contender;
+    winners_executable_ = best->executable;
   }
-  const std::vector<size_t> ranked = Ranked(found);
-  if (!ranked.empty()) {
-    answer.winner = winner_ = built[ranked.front()].contender;
-    winners_executable_ = built[ranked.front()].executable;
-  }
+  for (const Built& one : built) answer.contenders.push_back({one.contender, one.found});
   answer.seconds = seconds_;
   return answer;
+}
+
+/// The first in the ranking; null if all failed.
+PlayOffWorker::Built* PlayOffWorker::FirstOf(std::vector<Built>& built) {
+  std::vector<Contender> found;
+  for (const Built& one : built) found.push_back(one.found);
+  const std::vector<size_t> ranked = Ranked(found);
+  return ranked.empty() ? nullptr : &built[ranked.front()];
+}
+
+/// The first whose partitions have no fault either.
+PlayOffWorker::Built* PlayOffWorker::FindBest(std::vector<Built>& built) {
+  for (;;) {
+    Built* best = FirstOf(built);
+    if (best == nullptr) return nullptr;
+    const Stopwatch stopwatch(seconds_.check);
+    if (best->instance != nullptr) best->found.failure = CheckAgain(*best);
+    if (!best->found.failure.empty()) continue;
+    best->found.failure = TryPartitions(best->contender);
+    if (best->found.failure.empty()) return best;
+  }
+}
+
+std::string PlayOffWorker::TryPartitions(int contender) {
+  const auto on_trial = [&] { Tell({.kind = PlayOffNews::Kind::kBuild, .contender = contender}); };
+  const IRModule& module = modules_[static_cast<size_t>(contender)].module;
+  return FindFaultInPartitions(module, options_.num_threads, cache_, options_.compiled, on_trial);
+}
+
+/// Names the partition that makes a contender wrong, if one is wrong by itself.
+void PlayOffWorker::Blame(Built& built) {
+  const std::string fault = TryPartitions(built.contender);
+  if (!fault.empty()) built.found.failure = fmt::format("{}; the whole model: {}", fault, built.found.failure);
 }
 
 /// A child that took the place of the one that built the winner builds it again.
@@ -108,10 +140,29 @@ SerialiseAnswer PlayOffWorker::Serialise(int contender, const std::filesystem::p
     Contender ignored;
     if (winner_ != contender) winners_executable_ = MakeExecutable(contender, ignored);
     winners_executable_->Save(file);
+    if (options_.runs) return {CheckFile(file)};
   } catch (const Error& error) {
     return {error.message()};
   }
   return {};
+}
+
+/// A contender that was timed may be wrong after so many runs.
+std::string PlayOffWorker::CheckAgain(Built& built) const {
+  try {
+    const std::string difference = options_.check->Check(*built.instance, built.found.max_error);
+    return difference.empty() ? "" : difference + ", after it was timed";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+/// Checks the executable that is loaded from a file: its kernels are loaded anew, its constants lie in the file.
+std::string PlayOffWorker::CheckFile(const std::filesystem::path& file) const {
+  ExecutionInstance instance(Executable::Load(file), /*in_place=*/true);
+  double ignored = 0;
+  const std::string difference = options_.check->Check(instance, ignored);
+  return difference.empty() ? "" : "the executable is wrong when it is loaded from its file: " + difference;
 }
 
 PlayOffWorker::Built PlayOffWorker::Build(int contender, bool is_timed) {
@@ -126,6 +177,7 @@ PlayOffWorker::Built PlayOffWorker::Build(int contender, bool is_timed) {
     }
     const Stopwatch stopwatch(seconds_.check);
     built.found.failure = options_.check->Check(*built.instance, built.found.max_error);
+    if (!built.found.failure.empty()) Blame(built);
   } catch (const std::exception& error) {
     built.found.failure = error.what();
   }
@@ -183,7 +235,13 @@ void PlayOffWorker::Time(std::vector<Built>& built) {
 void PlayOffWorker::TimeRounds(const std::vector<Built*>& contenders, double seconds, const Suffices& suffices,
                                std::vector<Samples>& rounds) {
   std::vector<std::function<void()>> runs;
-  for (Built* one : contenders) runs.emplace_back([one] { one->instance->Run(); });
+  InputToggle toggle(options_.check->first_inputs());
+  for (Built* one : contenders) {
+    runs.emplace_back([one, &toggle] {
+      toggle.Set(one->num_runs++ % 2 == 1);
+      one->instance->Run();
+    });
+  }
   const double round_seconds = SecondsOf([&] { TimeInterleaved(runs, 2); }) / 2;
   const bool settle = round_seconds / static_cast<double>(runs.size()) < kSettleBelowSeconds;
   const double needed = std::max(settle ? 2 * round_seconds : round_seconds, 1e-6);
@@ -200,6 +258,7 @@ void PlayOffWorker::TimeRounds(const std::vector<Built*>& contenders, double sec
       for (const double sample : samples[i].values()) rounds[i].Add(sample);
     }
   }
+  toggle.Set(false);
   for (size_t i = 0; i < contenders.size(); ++i) {
     Contender& found = contenders[i]->found;
     for (const double sample : rounds[i].values()) contenders[i]->samples.Add(sample);

@@ -1,6 +1,7 @@
 // play_off_worker.h: the play-off's side in the child process: builds covers whole, checks and times them.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -34,10 +35,17 @@ class PlayOffWorker {
     std::shared_ptr<Executable> executable;
     std::unique_ptr<ExecutionInstance> instance;
     Samples samples;
+    int64_t num_runs = 0;  ///< while it was timed
   };
 
   PlayOffAnswer Compare(const PlayOffRequest& request);
   SerialiseAnswer Serialise(int contender, const std::filesystem::path& file);
+  std::string TryPartitions(int contender);
+  void Blame(Built& built);
+  std::string CheckAgain(Built& built) const;
+  std::string CheckFile(const std::filesystem::path& file) const;
+  static Built* FirstOf(std::vector<Built>& built);
+  Built* FindBest(std::vector<Built>& built);
   Built Build(int contender, bool is_timed);
   Built BuildOnly(int contender);
   std::shared_ptr<Executable> MakeExecutable(int contender, Contender& found);

@@ -42,6 +42,8 @@ class WholeModelCheck {
 
   /// Sets the first of the inputs, which executables are timed on.
   void SetInputs(ExecutionInstance& instance) const;
+  /// The first of the inputs, which instances read where they lie.
+  const std::vector<Tensor>& first_inputs() const { return samples_.front().inputs; }
   /// Runs `instance` on each of the inputs, and at last on the first ones again, which stay set: results must follow
   /// the inputs. Empty when all may be what they are, else what is wrong with the first that may not; `error` becomes
   /// no less than the largest error so far, relative to the largest element of its result, those of inputs far larger
