@@ -31,7 +31,7 @@ set(together_unit.cost Postgres=Stores/*/Postgres)
 set(slow_tests
     c_api.documentation c_api.examples c_api.programs
     cli.add_a_toolchain cli.bundle cli.compiled_programs cli.database cli.dump cli.environment cli.errors cli.flags cli.inspect cli.install
-    cli.interrupted cli.json_reference cli.kernel_cache cli.libraries cli.measuring_packs cli.option_grid cli.passes cli.quantised cli.ray
+    cli.interrupted cli.json_reference cli.kernel_cache cli.liars cli.libraries cli.measuring_packs cli.option_grid cli.passes cli.quantised cli.ray
     cli.register_a_target_kind cli.removed_toolchains cli.replay cli.schedules cli.shared_costs cli.support cli.target_options
     cli.tuning_together cli.worker
     conformance.onnx conformance.onnx.open conformance.onnx.prepare
