@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <regex>
+#include <string>
 #include <thread>
 
 #include "collage/support/error.h"
@@ -65,9 +67,21 @@ class SqliteConnection : public SqlConnection {
   int SchemaVersion() override { return std::stoi(First("PRAGMA user_version")); }
   void SetSchemaVersion(int version) override { Query(fmt::format("PRAGMA user_version = {}", version), {}); }
 
+  /// Pages that could not be read are not damaged: that is thrown, as kResource.
   std::string FindDamage(bool thorough) override {
     const std::string found = First(thorough ? "PRAGMA integrity_check" : "PRAGMA quick_check");
-    return found == "ok" ? "" : found;
+    if (found == "ok") return "";
+    static const std::regex code_of("error code[ =](\\d+)");
+    std::smatch match;
+    if (std::regex_search(found, match, code_of)) {
+      const int code = std::stoi(match[1].str());
+      const int kind = code & 0xff;
+      if (kind == SQLITE_IOERR || kind == SQLITE_NOMEM) {
+        throw Error(ErrorCategory::kResource, fmt::format("cannot read the tuning database: {}", sqlite3_errstr(code)),
+                    path_);
+      }
+    }
+    return found;
   }
 
   int64_t Bytes() override {
