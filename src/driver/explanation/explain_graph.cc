@@ -254,7 +254,7 @@ class GraphExplainer {
 
   /// The 95 % interval of the difference: what each cost may be off by, as independent errors. Costs are of partitions
   /// alone. Within the model those replaced may take as much less, or more, as the winner took than its costs add up
-  /// to; and weights of which other partitions read the same copy may have to be fetched once more.
+  /// to; and weights of which other partitions read the same copy may have to be fetched, for both.
   void SetInterval(const CoverAlternative& found, ExplainedAlternative& one) const {
     double squares = 0;
     const auto add = [&](int number) {
@@ -273,7 +273,8 @@ class GraphExplainer {
     one.low_seconds = Rounded(found.extra_seconds - noise - std::max(drift, 0.0));
     if (found.is_bound) return;
     const double rate = explanation_.rates.memory_bytes;
-    const double fetch = rate > 0 ? static_cast<double>(SharedWeightBytes(one.replaces)) / rate : 0;
+    // A copy of its own is fetched, and pushes the one of the others out of the cache.
+    const double fetch = rate > 0 ? 2 * static_cast<double>(SharedWeightBytes(one.replaces)) / rate : 0;
     one.high_seconds = Rounded(found.extra_seconds + noise + std::max(-drift, 0.0) + fetch);
   }
 
