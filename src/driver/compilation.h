@@ -114,10 +114,10 @@ class Compilation {
   void WriteFaster(const CoverSearchState& search, const std::vector<const NamedCover*>& covers);
 
   // compare.cc: the play-off, and its results in the report and the database.
-  /// `timed_seconds`: for each stage of timing, about; empty: the usual time. `limits`: of the worker, where contenders
-  /// have partitions that nobody has tried; empty: the usual ones.
+  /// `timed_seconds`: for each stage of timing, about; empty: the usual time. For a checkpoint the worker has the
+  /// limits of a candidate's, and partitions are not tried by themselves: the play-off that ends a compilation does.
   PlayOffResult Compare(const std::vector<ContenderModule>& contenders, std::optional<double> timed_seconds = {},
-                        std::optional<WorkerLimits> limits = {});
+                        bool is_checkpoint = false);
   const std::shared_ptr<WholeModelCheck>& Reference();
   PlayOffResult CompareUnlessStopped(std::vector<ContenderModule>& contenders);
   void ReportRanking(PlayOffResult& result, const std::vector<ContenderModule>& modules);

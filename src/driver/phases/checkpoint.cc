@@ -106,7 +106,7 @@ void Compilation::WriteFaster(const CoverSearchState& search, const std::vector<
   const std::vector<ContenderModule> contenders = ContendersSoFar(search, covers);
   PlayOffResult result;
   try {
-    result = Compare(contenders, kTimedSeconds, Limits());
+    result = Compare(contenders, kTimedSeconds, /*is_checkpoint=*/true);
   } catch (const Error& error) {
     if (error.category() != ErrorCategory::kUnsupported) throw;
     return;  // what cannot be built, or is wrong, is found out again in the play-off, which says so

@@ -11,9 +11,10 @@
 namespace collage {
 
 PlayOffResult Compilation::Compare(const std::vector<ContenderModule>& contenders, std::optional<double> timed_seconds,
-                                   std::optional<WorkerLimits> limits) {
+                                   bool is_checkpoint) {
   PlayOffOptions settings = PlayOffSettings();
-  if (limits) settings.limits = *limits;
+  if (is_checkpoint) settings.limits = Limits();
+  settings.tries_partitions = !is_checkpoint;
   if (timed_seconds) settings.first_seconds = settings.final_seconds = *timed_seconds;
   // There is something to fall back to; else it is the first answer.
   if (checkpoints_.written && !IsStopped()) settings.should_stop = options_.should_stop;

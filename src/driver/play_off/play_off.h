@@ -52,6 +52,8 @@ struct PlayOffOptions {
   /// False: contenders are for another machine, and only the winner is built. Results of a play-off on that machine
   /// decide where the database has them, else estimates.
   bool runs = true;
+  /// Whether the winner's partitions, if nobody has measured them, are tried by themselves, too (partition_trials.h).
+  bool tries_partitions = true;
   CompiledStore* compiled = nullptr;  ///< compiled partitions to reuse; may be null, must outlive the result
   /// Checks contenders (EvaluateReference); may be null if nothing runs.
   std::shared_ptr<WholeModelCheck> check;

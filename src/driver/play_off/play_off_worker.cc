@@ -122,6 +122,7 @@ PlayOffWorker::Built* PlayOffWorker::FindBest(std::vector<Built>& built) {
 }
 
 std::string PlayOffWorker::TryPartitions(int contender) {
+  if (!options_.tries_partitions) return "";
   const auto on_trial = [&] { Tell({.kind = PlayOffNews::Kind::kBuild, .contender = contender}); };
   const IRModule& module = modules_[static_cast<size_t>(contender)].module;
   return FindFaultInPartitions(module, options_.num_threads, cache_, options_.compiled, on_trial);
