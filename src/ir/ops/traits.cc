@@ -10,8 +10,6 @@
 namespace collage {
 namespace {
 
-constexpr int kResult = DimRef::kResult;
-
 int RankOf(const Type& type) { return AsTensorType(type)->rank(); }
 
 /// Dimensions of the same number, as many as both tensors have.
