@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 
 #include "ir/place.h"
 #include "ir/print_value.h"
@@ -85,8 +86,8 @@ std::vector<int> ResultsOf(const DataflowGraph& graph) {
 double Rounded(double value, int digits) {
   if (value == 0 || !std::isfinite(value)) return value;
   const int decimals = digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value))));
-  // Through text: a power of ten below one is no binary number.
-  return std::stod(fmt::format("{:.{}f}", value, std::max(decimals, 0)));
+  // Through text: a power of ten below one is no binary number. std::stod refuses numbers that are denormal.
+  return std::strtod(fmt::format("{:.{}f}", value, std::max(decimals, 0)).c_str(), nullptr);
 }
 
 }  // namespace collage

@@ -190,11 +190,13 @@ class Builder:
         if timings is not None:
             names = {node.op_type for node in network.model.graph.node}
             timings.known = " ".join(sorted({*timings.known.decode().split(), *names})).encode()
-        header = json.dumps({
-            "version": __version__,
-            "tf32": config.get_flag(BuilderFlag.TF32),
-            "level": config.builder_optimization_level,
-        }).encode()
+        header = json.dumps(
+            {
+                "version": __version__,
+                "tf32": config.get_flag(BuilderFlag.TF32),
+                "level": config.builder_optimization_level,
+            }
+        ).encode()
         model = network.model.SerializeToString()
         return _MAGIC + struct.pack("<QQ", len(header), len(model)) + header + model
 
@@ -223,6 +225,29 @@ class LRN(OpRun):
             begin, end = max(0, channel - (size - 1) // 2), channel + size // 2 + 1
             sums[:, channel] = squares[:, begin:end].sum(axis=1)
         return ((x / (bias + alpha / size * sums) ** beta).astype(x.dtype),)
+
+
+class LogSoftmax(OpRun):
+    """By differences to the largest value: the reference evaluation takes the logarithm of shares, which may be zero."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, axis: int = -1) -> tuple[Any]:
+        below = x.astype(np.float32) - x.astype(np.float32).max(axis=axis, keepdims=True)
+        return ((below - np.log(np.exp(below).sum(axis=axis, keepdims=True))).astype(x.dtype),)
+
+
+_PlainQuantizeLinear = load_op("", "QuantizeLinear", onnx.defs.onnx_opset_version())
+
+
+class QuantizeLinear(_PlainQuantizeLinear):
+    """Values far beyond the range are limited to it: the reference evaluation makes integers of them first."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, scale: Any, *zero_point: Any, **attributes: Any) -> Any:
+        most = np.asarray(1e6 * float(np.max(scale)), x.dtype)
+        return super()._run(np.clip(x, -most, most), scale, *zero_point, **attributes)
 
 
 def _product(op_type: str, rounds: bool) -> type[OpRun]:
@@ -272,7 +297,7 @@ class CudaEngine:
         self.inputs = [value for value in model.graph.input if value.name not in initial]
         self.outputs = list(model.graph.output)
         self._values = {value.name: value.type.tensor_type for value in [*self.inputs, *self.outputs]}
-        new_ops = [LRN, *(_product(one, rounds=header["tf32"]) for one in _PRODUCTS)]
+        new_ops = [LRN, LogSoftmax, QuantizeLinear, *(_product(one, rounds=header["tf32"]) for one in _PRODUCTS)]
         self.evaluator = onnx.reference.ReferenceEvaluator(model, new_ops=new_ops)
         self.logger = logger
 
