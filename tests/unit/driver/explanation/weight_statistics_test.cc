@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "driver/explanation/describe_graph.h"
+
 namespace collage {
 namespace {
 
@@ -43,6 +45,14 @@ TEST(WeightStatisticsTest, AreNotKnownOfOddElements) {
   EXPECT_FALSE(StatisticsOf(Row<float>(kFloat32, {std::numeric_limits<float>::infinity()})));
   EXPECT_FALSE(StatisticsOf(Row<float>(kFloat32, {0, std::nanf("")})));
   EXPECT_FALSE(StatisticsOf(Tensor::Empty({4}, DataType::Int(4))));
+}
+
+TEST(RoundedTest, KeepsNumbersOfAnySize) {
+  EXPECT_EQ(Rounded(1234567.8), 1234568);
+  EXPECT_EQ(Rounded(0.00012345678), 0.000123457);
+  EXPECT_EQ(Rounded(5e-324), 5e-324);
+  EXPECT_EQ(Rounded(-1.5e308), -1.5e308);
+  EXPECT_EQ(Rounded(0), 0);
 }
 
 }  // namespace
