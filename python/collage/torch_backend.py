@@ -56,7 +56,7 @@ class _Captured:
         self._refresh(examples)
 
     def _prepare(self, graph_module: Any, examples: Sequence[Any]) -> None:
-        """What is found out once."""
+        """Facts that are found out once."""
         raise NotImplementedError
 
     def _compile(self, args: Sequence[Any]) -> None:

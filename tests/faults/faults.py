@@ -111,7 +111,7 @@ class Machine:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def problem(self, command: Command, fault: str) -> str | None:
-        """What is wrong with one run; "" for nothing; None where there is no such call."""
+        """The fault of one run; "" for none; None where there is no such call."""
         self.clean()
         try:
             done = self.run(command.arguments.replace("OUT", command.output), fault)

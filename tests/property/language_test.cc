@@ -10,6 +10,7 @@
 #include "collage/vm/vm.h"
 #include "ir/eval/interpreter.h"
 #include "property/for_random_modules.h"
+#include "property/passes_that_keep_results.h"
 
 namespace collage {
 namespace {
@@ -26,17 +27,12 @@ TEST(LanguagePropertyTest, PrintingAndParsingGivesTheSameModule) {
   });
 }
 
-/// Elements may differ by rounding, since passes fold and reassociate.
-constexpr double kTolerance = 1e-3;
-
 TEST(LanguagePropertyTest, PassesKeepWhatAModuleComputes) {
-  // What changes precision on purpose, and what does nothing unless a toolchain is named.
-  const std::set<std::string> excluded{"ToMixedPrecision", "AnnotateTarget", "MergeComposite"};
   std::set<std::string> failed;
   ForRandomModules(150, [&](const RandomModule& random, uint64_t) {
     const Value expected = Interpret(random.module, "main", random.args);
-    for (const Pass& pass : AllPasses()) {
-      if (excluded.contains(pass.name) || failed.contains(pass.name)) continue;
+    for (const Pass& pass : PassesThatKeepResults()) {
+      if (failed.contains(pass.name)) continue;
       SCOPED_TRACE(pass.name);
       const auto fail = [&](const std::string& what) {
         failed.insert(pass.name);
@@ -45,7 +41,7 @@ TEST(LanguagePropertyTest, PassesKeepWhatAModuleComputes) {
       try {
         const IRModule after = RunPass(pass, random.module);
         const Value actual = Interpret(after, "main", random.args);
-        if (!ValuesEqual(expected, actual, kTolerance)) {
+        if (!ValuesEqual(expected, actual, kPassTolerance)) {
           fail(ToString(expected) + " became " + ToString(actual) + "\nafter:\n" + PrintModule(after));
         }
       } catch (const Error& error) {

@@ -20,6 +20,7 @@
 #include "collage/support/error.h"
 #include "ir/eval/evaluate.h"
 #include "property/for_random_modules.h"
+#include "property/function_size.h"
 #include "property/onnx_grid.h"
 #include "property/random_source.h"
 
@@ -41,25 +42,6 @@ struct Progress {
   bool has_failed;
   char failure[2000];
 };
-
-/// Elements of all values in `function`, its parameters among them; of unknown sizes, as if they were 4.
-int64_t NumElementsIn(const Function& function) {
-  int64_t count = 0;
-  const auto add = [&](const Expr& expr) {
-    if (!expr->checked_type() || AsFuncType(expr->checked_type()) != nullptr || count > kMostElements) return;
-    for (const Type& leaf : FlattenTensorTypes(expr->checked_type())) {
-      int64_t own = 1;
-      for (const Dim& dim : AsTensorType(leaf)->shape()) {
-        const bool overflows = __builtin_mul_overflow(own, dim.is_any() ? 4 : dim.size(), &own);
-        if (overflows || own > kMostElements) own = kMostElements + 1;
-      }
-      count += own;
-    }
-  };
-  for (const Var& param : function->params()) add(param);
-  PostOrder(function, add);
-  return count;
-}
 
 Tensor RandomInput(const TensorTypeNode& type, RandomSource& random) {
   static const std::vector<double> floats{-2, -1, -0.5, 0, 0.25, 0.5, 1, 1.5, 3};
@@ -83,7 +65,7 @@ std::string Failure(uint64_t seed, const std::filesystem::path& path, Progress& 
   try {
     const IRModule module = ImportOnnx(path);
     ++progress.imported;
-    if (NumElementsIn(module.main()) > kMostElements) {
+    if (NumElementsIn(module.main(), kMostElements) > kMostElements) {
       ++progress.too_large;
       return "";
     }

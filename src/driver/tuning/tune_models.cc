@@ -6,7 +6,7 @@
 namespace collage {
 namespace {
 
-/// Whatever is left of the budgets of all models.
+/// The rest of the budgets of all models.
 class Budgets {
  public:
   explicit Budgets(const CompileOptions& options) : all_(options), left_(options) {}
