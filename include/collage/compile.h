@@ -109,8 +109,7 @@ struct CompileOptions {
   int percentile = 50;
   /// Source of candidates' costs (docs/search-options.md): "measure", "database", "analytic" or "mock=FILE.json".
   std::string estimator = "measure";
-  /// Called in place of `estimator` if given, once for each different candidate of a toolchain. An exception ends the
-  /// compilation.
+  /// Called in place of `estimator` if given, once for each different candidate. An exception ends the compilation.
   EstimateCandidate estimate;
   /// Rules that find a toolchain's candidates in place of its own: toolchain → JSON (docs/inspection.md; Relay's target
   /// attribute partition_rule).
@@ -120,8 +119,7 @@ struct CompileOptions {
   /// Searches in place of `search` when it is given. May be asked again while costs change: measurements that lie near
   /// each other are repeated. Throws kInput for a result that is no cover; its own exceptions end the compilation.
   CustomSearch search_with;
-  /// Options of "evolutionary", which times its individuals end to end: time limit in seconds (as in the paper),
-  /// individuals in a generation, and seed.
+  /// Options of "evolutionary": time limit in seconds (as in the paper), individuals in a generation, and seed.
   double evolution_seconds = 1800;
   int evolution_population = 50;
   uint64_t evolution_seed = 64;
@@ -165,6 +163,8 @@ struct CompileOptions {
   CompileProgress* progress = nullptr;
   /// Set by CompileModel: called with the executable, not named `output` yet, and a report of all that is over.
   std::function<void(const CompileReport& report, const std::filesystem::path& written)> on_written;
+  /// Set for the regions of a program: called with each executable that is written before the search has ended.
+  std::function<void(const std::filesystem::path& written)> on_checkpoint;
   /// Set by PackModels (collage/measuring_pack.h) for packs of candidates: these are compiled, nothing else.
   bool packs = false;
 

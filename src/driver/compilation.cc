@@ -30,7 +30,8 @@ CompileReport Compilation::Run(Purpose purpose) {
     const bool searches = options_.partition_for.empty() && options_.partitioning.empty();
     Prepare(/*runs_passes=*/true);
     const bool runs_here = !machine_.has_value();
-    if (purpose == Purpose::kModel && searches && runs_here && options_.require.empty()) {
+    const bool writes_early = purpose == Purpose::kModel || options_.on_checkpoint;
+    if (writes_early && searches && runs_here && options_.require.empty()) {
       checkpoints_.Begin(FirstCheckpointSeconds());
     }
     leaves_out_unknown_ = machine_.has_value();

@@ -44,7 +44,7 @@ class Compilation {
   /// The purposes of a compilation.
   enum class Purpose : uint8_t {
     kModel,  ///< the whole: required toolchains must take part, and the best so far is written while the search goes on
-    kRegion,  ///< a part of a program, which is written as a whole only
+    kRegion,  ///< a part of a program: the best so far is written if CompileOptions::on_checkpoint wants it
   };
 
   /// All phases.

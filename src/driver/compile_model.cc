@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "collage/compile.h"
@@ -18,9 +19,9 @@
 #include "cost/estimator/estimators.h"
 #include "cost/runner/runner.h"
 #include "driver/compilation.h"
-#include "driver/compile_program.h"
 #include "driver/pack/pack_models.h"
 #include "driver/play_off/whole_model_check.h"
+#include "driver/programs/compile_program.h"
 #include "driver/run_compilation.h"
 #include "driver/toolchain_selection.h"
 #include "driver/unsearched.h"
@@ -37,7 +38,8 @@ namespace {
 /// The purpose for which a model is read.
 struct Job {
   bool only_tunes = false;
-  PackBuilder* pack = nullptr;  ///< gets the candidates, which is all
+  PackBuilder* pack = nullptr;        ///< gets the candidates, which is all
+  std::optional<size_t> region = {};  ///< the only one of a program that is compiled
 
   bool writes() const { return !only_tunes && pack == nullptr; }
   /// `compilation` as far as it is wanted.
@@ -259,6 +261,9 @@ CompileReport CompileAny(const IRModule& module, const std::filesystem::path& na
   const IRModule program = WithNamedSizes(PrepareForPartitioning(graph, context), sizes,
                                           by_import ? by_import : by_types, options.pass_context, context);
   const DynamicShapesOptions unknown = DynamicShapesOf(program, selection, options, open_inputs);
+  if (job.region) {
+    return CompileRegionAlone(program, name.filename().string(), own, unknown, *job.region, on_region);
+  }
   if (!job.writes()) return TuneProgram(program, name.filename().string(), own, unknown, on_region);
   return CompileProgram(program, name.filename().string(), own, unknown, {graph, by_import, sizes}, on_region);
 }
@@ -299,6 +304,10 @@ CompileReport RunCompilation(const IRModule& module, const std::string& name, co
   CheckOptions(options, {});
   RefuseShapes(options, name);
   return CompileAny(module, name, options, {}, /*open_inputs=*/{});
+}
+
+CompileReport RunRegion(const std::filesystem::path& model, size_t region, const CompileOptions& options) {
+  return ReadAndCompile(model, options, {.region = region});
 }
 
 CompileReport PackModel(const std::filesystem::path& model, const CompileOptions& options, PackBuilder& pack) {

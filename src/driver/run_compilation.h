@@ -12,4 +12,8 @@ namespace collage {
 CompileReport RunCompilation(const std::filesystem::path& model, const CompileOptions& options);
 CompileReport RunCompilation(const IRModule& module, const std::string& name, const CompileOptions& options);
 
+/// Compiles one region of a model that is a program, by its number in the program's report, into a plan of its own
+/// (driver/programs/compile_program.h). Throws kInput where there is no such region.
+CompileReport RunRegion(const std::filesystem::path& model, size_t region, const CompileOptions& options);
+
 }  // namespace collage

@@ -16,6 +16,7 @@
 #include "cost/measure/timing.h"
 #include "cost/measure/timing_lock.h"
 #include "driver/play_off/ranking.h"
+#include "driver/run_compilation.h"
 #include "explain/why_facts.h"
 #include "runtime/random_inputs.h"
 #include "support/file.h"
@@ -55,16 +56,33 @@ CompileOptions OptionsOf(const Explanation& explanation) {
   return options;
 }
 
-/// A model that was compiled as a file of partitions says, with inputs.
+bool IsProgram(const Explanation& explanation) {
+  const auto regions = explanation.report.find("regions");
+  return regions != explanation.report.end() && !regions->empty();
+}
+
+/// A model, or one region of a program, as it is compiled again.
+struct Recompilation {
+  std::filesystem::path model;
+  std::optional<size_t> region;  ///< if it is a program
+  CompileOptions options;
+  TemporaryFolder folder = {};
+};
+
+/// A graph that was compiled as a file of partitions says, with inputs.
 class CompiledMix {
  public:
-  CompiledMix(const std::filesystem::path& model, CompileOptions options, const std::string& partitioning,
-              const std::filesystem::path& folder, const std::string& name) {
-    options.partitioning = folder / (name + ".json");
-    options.output = folder / (name + ".clg");
-    options.database = (folder / "tuning.db").string();
+  CompiledMix(const Recompilation& again, const std::string& partitioning, const std::string& name) {
+    CompileOptions options = again.options;
+    options.partitioning = again.folder / (name + ".json");
+    options.output = again.folder / (name + ".clg");
+    options.database = again.folder / "tuning.db";
     WriteFile(options.partitioning, partitioning);
-    CompileModel(model, options);
+    if (again.region) {
+      RunRegion(again.model, *again.region, options);
+    } else {
+      RunCompilation(again.model, options);
+    }
     const Executable executable = Executable::Load(options.output);
     instance_ = std::make_unique<ExecutionInstance>(executable);
     uint64_t seed = 1;
@@ -138,7 +156,7 @@ Fact ClaimRow(const Explanation& explanation, const VerifiedClaim& claim) {
        Fact::Number("measured_seconds", "measured", if_timed(claim.extra_seconds), Unit::kDifference),
        Fact::Number("measured_low_seconds", "from", if_timed(claim.low_seconds), Unit::kDifference),
        Fact::Number("measured_high_seconds", "to", if_timed(claim.high_seconds), Unit::kDifference),
-       Fact::Seconds("before_seconds", "whole model", if_timed(claim.before_seconds)),
+       Fact::Seconds("before_seconds", "whole graph", if_timed(claim.before_seconds)),
        Fact::Seconds("after_seconds", "with the runner-up", if_timed(claim.after_seconds)),
        Fact::Count("rounds", "rounds", claim.rounds).Detail(), Fact::Flag("holds", "holds", claim.holds()).Detail(),
        Fact::Text("verdict", "verdict",
@@ -192,20 +210,17 @@ std::string PartitioningOf(const GraphExplanation& graph, const ExplainedAlterna
 
 std::vector<VerifiedClaim> VerifyClaims(const Explanation& explanation, const std::vector<PartitionPlace>& places,
                                         const VerifyOptions& options) {
-  const bool is_program = explanation.report.contains("regions") && !explanation.report["regions"].empty();
-  if (explanation.graphs.size() != 1 || is_program) {
-    throw Error(ErrorCategory::kUnsupported, "claims about programs with several parts cannot be timed", "--verify",
-                "give the model's sizes with --shape or --dim when it is compiled");
-  }
+  std::vector<VerifiedClaim> claims;
+  if (places.empty()) return claims;
   const auto tell = [&](const std::string& what) {
     if (options.on_progress) options.on_progress(what);
   };
-  const GraphExplanation& graph = explanation.graphs[0];
-  const CompileOptions compiling = OptionsOf(explanation);
-  const TemporaryFolder folder;
+  const size_t number = places.front().graph;
+  const GraphExplanation& graph = explanation.graphs.at(number);
+  const Recompilation again{options.model, IsProgram(explanation) ? std::optional(number) : std::nullopt,
+                            OptionsOf(explanation)};
   tell("compiling the mix as it is");
-  CompiledMix before(options.model, compiling, PartitioningOf(graph, nullptr), folder.path(), "before");
-  std::vector<VerifiedClaim> claims;
+  CompiledMix before(again, PartitioningOf(graph, nullptr), "before");
   for (const PartitionPlace& place : places) {
     VerifiedClaim& claim = claims.emplace_back();
     claim.place = place;
@@ -216,8 +231,7 @@ std::vector<VerifiedClaim> VerifyClaims(const Explanation& explanation, const st
     }
     try {
       tell(fmt::format("partition {}: {}", place.partition, WayOf(graph, *claim.alternative)));
-      CompiledMix after(options.model, compiling, PartitioningOf(graph, claim.alternative), folder.path(),
-                        fmt::format("after{}", claims.size()));
+      CompiledMix after(again, PartitioningOf(graph, claim.alternative), fmt::format("after{}", claims.size()));
       TimeInTurn(before, after, options.seconds, claim);
     } catch (const Error& error) {
       if (error.category() == ErrorCategory::kInternal) throw;

@@ -1,5 +1,5 @@
-// verify.h: claims of an explanation, held against the clock: another way is compiled, and both models are timed in
-// turn.
+// verify.h: claims of an explanation, held against the clock: another way is compiled, and both graphs are timed in
+// turn. The graph is the whole model, or one region of a program.
 #pragma once
 
 #include <filesystem>
@@ -20,13 +20,13 @@ struct VerifyOptions {
   std::function<void(const std::string& what)> on_progress;  ///< may be empty
 };
 
-/// "Computing these nodes in the other way makes the model slower by so much", and what the clock says.
+/// "Computing these nodes in the other way makes the graph slower by so much", and what the clock says.
 struct VerifiedClaim {
   PartitionPlace place;
   const ExplainedAlternative* alternative = nullptr;  ///< null: there is none of known cost
   std::string failure = {};                           ///< why it was not timed; empty if it was
   int rounds = 0;
-  double before_seconds = 0;  ///< medians of the whole model, as it was compiled and in the other way
+  double before_seconds = 0;  ///< medians of the whole graph, as it was compiled and in the other way
   double after_seconds = 0;
   double extra_seconds = 0;  ///< median of the differences of the rounds
   double low_seconds = 0;    ///< its interval, with what two builds of one mix differ by
@@ -42,7 +42,7 @@ const ExplainedAlternative* RunnerUpOf(const ExplainedPartition& partition);
 /// The numbers of the `count` most expensive partitions of a graph.
 std::vector<PartitionPlace> MostExpensive(const Explanation& explanation, size_t graph, size_t count);
 
-/// Times the runner-up of each partition at `places` beside the winner. Throws kUnsupported for programs, kInput for
+/// Times the runner-up of each partition at `places`, which are all of one graph, beside the winner. Throws kInput for
 /// a model that is not the one that was compiled.
 std::vector<VerifiedClaim> VerifyClaims(const Explanation& explanation, const std::vector<PartitionPlace>& places,
                                         const VerifyOptions& options);

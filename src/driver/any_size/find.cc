@@ -9,7 +9,7 @@
 #include "bytecode/result_shapes.h"
 #include "collage/ir/visitor.h"
 #include "collage/target/symbolic_sizes.h"
-#include "driver/distinct_regions.h"
+#include "driver/programs/distinct_regions.h"
 #include "driver/unsearched.h"
 #include "ir/tensor_types.h"
 #include "target/annotations.h"

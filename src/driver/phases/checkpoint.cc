@@ -126,6 +126,7 @@ void Compilation::WriteFaster(const CoverSearchState& search, const std::vector<
   ++report_.num_checkpoints;
   checkpoints_.written = WrittenCover{*module, (*cover)->cover, winner.p50};
   if (!module->is_single) checkpoints_.written->contender.name = kWritten;
+  if (options_.on_checkpoint) options_.on_checkpoint(options_.output);
 }
 
 }  // namespace collage

@@ -10,7 +10,7 @@
 #include "collage/settings.h"
 #include "collage/transform/passes.h"
 #include "driver/compilation.h"
-#include "driver/distinct_regions.h"
+#include "driver/programs/distinct_regions.h"
 #include "program/regions.h"
 #include "support/argument_text.h"
 

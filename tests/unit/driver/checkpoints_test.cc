@@ -8,6 +8,7 @@
 #include "collage/compile.h"
 #include "collage/ir/text.h"
 #include "collage/runtime/executable.h"
+#include "collage/vm/vm.h"
 #include "explain/explanation_file.h"
 #include "support/file.h"
 
@@ -17,18 +18,27 @@ namespace {
 /// Does something when an executable is written, and before each measurement.
 class Watcher : public CompileProgress {
  public:
-  void Phase(const std::string& name) override { num_first += name == "checkpoint" && num_measured == 0 ? 1 : 0; }
+  void Phase(const std::string& name) override {
+    num_first += name == "checkpoint" && num_measured == 0 ? 1 : 0;
+    num_imports += name == "import" ? 1 : 0;
+  }
   void Measuring(int64_t measured, int64_t, const std::string&) override { num_measured = measured; }
   void Written(double seconds, std::optional<double> gap) override {
     EXPECT_GT(seconds, 0);
     EXPECT_LE(gap.value_or(0), 1);
-    EXPECT_NO_THROW(Executable::Verify(output));
+    if (is_program) {
+      EXPECT_NO_THROW(vm::Executable::Load(output).CheckConstants());
+    } else {
+      EXPECT_NO_THROW(Executable::Verify(output));
+    }
     ++num_written;
   }
   void PlayOff(int, int, const std::string& what) override { is_timing = is_timing || what == "timing"; }
   void Warn(const std::string&) override {}
 
   std::filesystem::path output;
+  bool is_program = false;
+  int num_imports = 0;
   int64_t num_measured = 0;
   int num_written = 0;
   int num_first = 0;  ///< comparisons before anything is measured
@@ -175,6 +185,36 @@ TEST_F(CheckpointsTest, APlayOffThatIsStoppedLeavesWhatIsWritten) {
   EXPECT_TRUE(report.is_stopped);
   EXPECT_EQ(report.contenders.size(), 1u);
   EXPECT_NO_THROW(Executable::Verify(options_.output));
+}
+
+/// A program of two regions.
+constexpr const char* kProgram = R"(
+def @main(%c: bool, %x: Tensor[(64, 64), float32], %w: Tensor[(64, 64), float32]) {
+  if (%c) { nn.relu(nn.dense(%x, %w)) } else { nn.softmax(nn.dense(tanh(%x), %w)) }
+})";
+
+TEST_F(CheckpointsTest, AProgramIsWrittenOnceARegionIs) {
+  options_.first_checkpoint_seconds = 0;
+  watcher_.is_program = true;
+  const CompileReport report = CompileModule(ParseModule(kProgram, "program"), "program", options_);
+  EXPECT_GE(watcher_.num_written, 2);  // each region has one at once
+  EXPECT_EQ(report.num_checkpoints, watcher_.num_written);
+  EXPECT_FALSE(report.is_stopped);
+  ASSERT_EQ(report.regions.size(), 2u);
+  for (const CompileReport& region : report.regions) EXPECT_GT(region.num_measured + region.num_from_database, 0);
+}
+
+TEST_F(CheckpointsTest, AProgramThatIsStoppedTakesWhatItsRegionsHave) {
+  options_.first_checkpoint_seconds = 0;
+  options_.should_stop = [&] { return watcher_.num_written > 0; };
+  watcher_.is_program = true;
+  const CompileReport report = CompileModule(ParseModule(kProgram, "program"), "program", options_);
+  EXPECT_EQ(report.num_checkpoints, 1);
+  EXPECT_TRUE(report.is_stopped);
+  ASSERT_EQ(report.regions.size(), 2u);
+  EXPECT_EQ(report.regions[1].num_measured, 0);
+  EXPECT_EQ(watcher_.num_imports, 1);  // the other one was compiled for the executable that was written
+  EXPECT_NO_THROW(vm::Executable::Load(options_.output));
 }
 
 TEST_F(CheckpointsTest, NothingIsWrittenEarlyThatMayLackWhatIsRequired) {

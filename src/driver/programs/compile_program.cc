@@ -1,5 +1,5 @@
 // compile_program.cc: regions compiled one by one, bytecode around them.
-#include "driver/compile_program.h"
+#include "driver/programs/compile_program.h"
 
 #include <fmt/format.h>
 
@@ -8,52 +8,63 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "bytecode/bytecode.h"
-#include "collage/ir/text.h"
 #include "collage/ir/visitor.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "collage/vm/vm.h"
+#include "driver/any_size/build.h"
 #include "driver/any_size/choose.h"
 #include "driver/any_size/find.h"
-#include "driver/distinct_regions.h"
 #include "driver/play_off/whole_model_check.h"
+#include "driver/programs/distinct_regions.h"
+#include "driver/programs/region_files.h"
 #include "driver/report/report_numbers.h"
 #include "driver/unsearched.h"
 #include "driver/write_executable.h"
 #include "program/regions.h"
 #include "support/file.h"
-#include "support/json_reader.h"
 #include "support/machine.h"
 #include "target/annotations.h"
 
 namespace collage {
 namespace {
 
+/// `options` without what is said of a program's inputs and of its file.
+CompileOptions WithoutInputs(const CompileOptions& options) {
+  CompileOptions own = options;
+  own.shapes.clear();
+  own.dims.clear();
+  own.constants.clear();
+  own.tune_at.clear();
+  own.check_inputs.clear();
+  own.on_written = nullptr;
+  return own;
+}
+
+/// The options of a program as those of a region, with its share of the budgets.
+CompileOptions OptionsOfRegion(const CompileOptions& options, const DistinctRegion& region) {
+  CompileOptions own = WithoutInputs(options);
+  own.budget_seconds *= region.share;
+  own.tuning_seconds *= region.share;
+  if (own.tuning_trials > 0) {
+    own.tuning_trials = std::max<int64_t>(std::llround(static_cast<double>(own.tuning_trials) * region.share), 1);
+  }
+  return own;
+}
+
 CompileReport ForEachRegion(const std::vector<DistinctRegion>& regions, const std::string& name,
                             const CompileOptions& options,
-                            const std::function<CompileReport(const DistinctRegion&, const CompileOptions&)>& compile) {
+                            const std::function<CompileReport(size_t region, const CompileOptions&)>& compile) {
   CompileReport all;
   all.model = name;
   all.output = options.output;
-  for (const DistinctRegion& region : regions) {
-    CompileOptions own = options;
-    own.shapes.clear();
-    own.dims.clear();
-    own.constants.clear();
-    own.tune_at.clear();
-    own.check_inputs.clear();  // they are the program's
-    own.on_written = nullptr;
-    own.budget_seconds *= region.share;
-    own.tuning_seconds *= region.share;
-    if (own.tuning_trials > 0) {
-      own.tuning_trials = std::max<int64_t>(std::llround(static_cast<double>(own.tuning_trials) * region.share), 1);
-    }
-    all.regions.push_back(compile(region, own));
-    AddRegion(all.regions.back(), region.num_equal, all);
+  for (size_t i = 0; i < regions.size(); ++i) {
+    all.regions.push_back(compile(i, OptionsOfRegion(options, regions[i])));
+    AddRegion(all.regions.back(), regions[i].num_equal, all);
   }
   return all;
 }
@@ -203,88 +214,6 @@ AnySizeContender ChooseOf(AnySizeContenders& found, const IRModule& source, cons
   return found.contenders[winner];
 }
 
-/// Files of a program: what they hold of each region.
-///
-///     {"format": "collage-partitioning", "version": 1, "regions": [region 0's, …]}
-class RegionFiles {
- public:
-  RegionFiles(const CompileOptions& options, const std::filesystem::path& folder) : options_(options), folder_(folder) {
-    for (const std::filesystem::path& file : options.also) also_.push_back(ReadRegions(file));
-    if (!options.partitioning.empty()) given_ = ReadRegions(options.partitioning);
-  }
-
-  /// Throws kInput when a file has another number of regions.
-  void CheckNumber(size_t num_regions) const {
-    const auto check = [&](const std::vector<std::string>& given, const std::filesystem::path& file) {
-      if (given.size() == num_regions) return;
-      throw Error(ErrorCategory::kInput,
-                  fmt::format("the file chooses for {} regions, the program has {}", given.size(), num_regions),
-                  file.string());
-    };
-    if (!options_.partitioning.empty()) check(given_, options_.partitioning);
-    for (size_t i = 0; i < also_.size(); ++i) check(also_[i], options_.also[i]);
-  }
-
-  /// Makes the files of a region those that its compilation reads and writes.
-  void SetFiles(size_t region, CompileOptions& own) const {
-    if (!options_.write_partitioning.empty()) own.write_partitioning = Written(region, "json");
-    if (!options_.write_module.empty()) own.write_module = Written(region, "relay");
-    const auto split = [&](const std::string& content, const std::filesystem::path& of, size_t number) {
-      const std::filesystem::path folder = folder_ / fmt::format("given{}-region{}", number, region);
-      std::filesystem::create_directory(folder);
-      WriteFile(folder / of.filename(), content);
-      return folder / of.filename();
-    };
-    own.also.clear();
-    for (size_t i = 0; i < also_.size(); ++i) own.also.push_back(split(also_[i][region], options_.also[i], i + 1));
-    if (!options_.partitioning.empty()) own.partitioning = split(given_[region], options_.partitioning, 0);
-  }
-
-  /// Puts together what was written of `regions`, which `module` calls.
-  void Write(const IRModule& module, const std::vector<DistinctRegion>& regions) const {
-    if (!options_.write_partitioning.empty()) WritePartitioning(regions.size());
-    if (!options_.write_module.empty()) WriteModule(module, regions);
-  }
-
- private:
-  using Json = nlohmann::ordered_json;
-
-  static std::vector<std::string> ReadRegions(const std::filesystem::path& file) {
-    const JsonReader json = JsonReader::Parse(ReadFile(file), file.string());
-    json.AllowOnly({"format", "version", "regions"});
-    std::vector<std::string> regions;
-    for (const JsonReader& region : json.At("regions").Items()) regions.push_back(region.value().dump(2));
-    return regions;
-  }
-
-  std::filesystem::path Written(size_t region, const std::string& ending) const {
-    return folder_ / fmt::format("written-region{}.{}", region, ending);
-  }
-
-  void WritePartitioning(size_t num_regions) const {
-    Json json{{"format", "collage-partitioning"}, {"version", 1}, {"regions", Json::array()}};
-    for (size_t region = 0; region < num_regions; ++region) {
-      json["regions"].push_back(Json::parse(ReadFile(Written(region, "json"))));
-    }
-    WriteWhole(options_.write_partitioning, json.dump(2) + "\n");
-  }
-
-  /// The program's module; each region in it is partitioned.
-  void WriteModule(const IRModule& module, const std::vector<DistinctRegion>& regions) const {
-    std::map<std::string, Function> partitioned;
-    for (size_t region = 0; region < regions.size(); ++region) {
-      const std::filesystem::path file = Written(region, "relay");
-      partitioned.emplace(regions[region].digest, ParseModule(ReadFile(file), file.string()).main());
-    }
-    WriteWhole(options_.write_module, PrintModule(WithRegions(module, partitioned)));
-  }
-
-  const CompileOptions& options_;
-  std::filesystem::path folder_;
-  std::vector<std::string> given_;
-  std::vector<std::vector<std::string>> also_;  ///< by file
-};
-
 /// Writes the executable if `check` does not throw of what is loaded from its file.
 void Write(const vm::Executable& executable, const std::function<void(const vm::Executable&)>& check,
            const CompileOptions& options, CompileReport& report) {
@@ -301,66 +230,166 @@ void Write(const vm::Executable& executable, const std::function<void(const vm::
       });
 }
 
+/// One compilation of a program: its regions one by one, and bytecode around them.
+class ProgramCompilation {
+ public:
+  ProgramCompilation(const IRModule& module, const std::string& name, const CompileOptions& options,
+                     const DynamicShapesOptions& unknown, const ProgramSource& source,
+                     const CompileRegion& compile_region)
+      : name_(name),
+        options_(options),
+        unknown_(unknown),
+        source_(source),
+        compile_region_(compile_region),
+        found_(FindAnySizeContenders(module, unknown.toolchain, unknown.symbolic, unknown.is_symbolic_alone)),
+        regions_(Distinct(found_.program)),
+        files_(options, folder_.path()) {
+    if (found_.symbolic.empty()) RefuseProducts(found_.contenders.front().evaluated, name, unknown);
+    files_.CheckNumber(regions_.size());
+    writes_early_ = options.partition_for.empty() && options.partitioning.empty() && options.require.empty() &&
+                    options.dump.empty();
+  }
+
+  CompileReport Run() {
+    const auto started = std::chrono::steady_clock::now();
+    if (regions_.empty()) RefuseUnsearched(options_, found_, unknown_, name_);
+    CompileReport report =
+        ForEachRegion(regions_, name_, ForRegions(options_, found_),
+                      [&](size_t region, CompileOptions own) { return Search(region, std::move(own)); });
+    report.num_checkpoints = num_written_;
+    files_.Write(found_.program.module, regions_);
+    AnySizeOptions any_size{OptionsOfKernels(report), {}, folder_.path()};
+    any_size.checking = Checking(any_size.compiling.num_threads);
+    AnySizeContender winner = ChooseOf(found_, source_.module, options_, unknown_, std::move(any_size));
+    RequireKernels(options_, report, found_, name_);
+    RefuseProducts(winner.evaluated, name_, unknown_);
+    AddDynamic(winner.module, report);
+    AddParts(winner, found_.reasons, unknown_, report);
+    report.evaluated = std::move(winner.evaluated);
+    const auto check = [&](const vm::Executable& loaded) {
+      Check(source_, loaded, Checking(report.num_threads), options_, report);
+    };
+    Write(*winner.executable, check, options_, report);
+    WarnOf(report, options_, unknown_, found_.symbolic);
+    report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    return report;
+  }
+
+ private:
+  /// A region, as reports call it.
+  std::string Called(size_t region) const {
+    const IRModule& program = found_.program.module;
+    const std::string sizes = program.Lookup(regions_[region].global)->attrs().StringOr(kAttrSizes, "");
+    return fmt::format("{}, {}region {}", name_, sizes.empty() ? "" : sizes + ", ", region);
+  }
+
+  CompileReport Compile(size_t region, CompileOptions own) {
+    own.output = folder_ / fmt::format("region{}.clg", region);
+    files_.SetFiles(region, own);
+    if (!options_.dump.empty()) own.dump = options_.dump / fmt::format("region-{:03}", region);
+    CompileReport report = compile_region_(IRModule::FromFunction(regions_[region].function), Called(region), own);
+    kernels_.insert_or_assign(regions_[region].digest, Executable::Load(own.output));
+    return report;
+  }
+
+  /// Searches a region. A compilation that is stopped takes what it has.
+  CompileReport Search(size_t region, CompileOptions own) {
+    const auto early = early_.find(region);
+    if (early != early_.end() && options_.should_stop && options_.should_stop()) return std::move(early->second);
+    if (writes_early_) {
+      own.on_checkpoint = [this, region](const std::filesystem::path& file) {
+        kernels_.insert_or_assign(regions_[region].digest, Executable::Load(file));
+        if (writes_early_) WriteEarly();
+      };
+    }
+    return Compile(region, std::move(own));
+  }
+
+  /// Writes the program with the kernels that there are by now. Regions without get those that need no search.
+  void WriteEarly() {
+    try {
+      for (size_t region = 0; region < regions_.size(); ++region) {
+        if (!kernels_.contains(regions_[region].digest)) early_.emplace(region, CompileAtOnce(region));
+      }
+      CompileReport ignored;
+      AnySizeContender program = found_.contenders.front();
+      BuildHere(program, OptionsOfKernels(ignored), {});
+      RefuseProducts(program.evaluated, name_, unknown_);
+      WriteExecutable(
+          options_.output,
+          [&](const std::filesystem::path& file) -> Result<void> {
+            program.executable->Save(file);
+            CheckProgram(source_.module, vm::Executable::Load(file), Checking(ignored.num_threads));
+            return {};
+          },
+          nullptr);
+      ++num_written_;
+    } catch (const Error&) {
+      writes_early_ = false;  // the end of the compilation meets it again, and says so
+    }
+  }
+
+  CompileReport CompileAtOnce(size_t region) {
+    CompileOptions own = OptionsOfRegion(options_, regions_[region]);
+    own.should_stop = [] { return true; };
+    own.progress = nullptr;
+    return Compile(region, std::move(own));
+  }
+
+  vm::CompileOptions OptionsOfKernels(CompileReport& report) const {
+    vm::CompileOptions compiling = OptionsOfProgram(options_, unknown_, report);
+    compiling.find_kernel = [this](const Function& function) -> std::optional<Executable> {
+      const auto it = kernels_.find(DigestOf(*function));
+      if (it == kernels_.end()) return std::nullopt;
+      return it->second;
+    };
+    return compiling;
+  }
+
+  ProgramCheckOptions Checking(int num_threads) const { return CheckingOf(source_, name_, options_, num_threads); }
+
+  const std::string& name_;
+  const CompileOptions& options_;
+  const DynamicShapesOptions& unknown_;
+  const ProgramSource& source_;
+  const CompileRegion& compile_region_;
+  AnySizeContenders found_;
+  std::vector<DistinctRegion> regions_;
+  TemporaryFolder folder_;
+  RegionFiles files_;
+  std::map<std::string, Executable> kernels_;  ///< by the digest of their region
+  std::map<size_t, CompileReport> early_;      ///< regions that have been compiled without a search
+  bool writes_early_ = false;
+  int64_t num_written_ = 0;  ///< executables that were written before the end
+};
+
 }  // namespace
 
 CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
                              const DynamicShapesOptions& unknown, const ProgramSource& source,
                              const CompileRegion& compile_region) {
-  const auto started = std::chrono::steady_clock::now();
-  AnySizeContenders found =
-      FindAnySizeContenders(module, unknown.toolchain, unknown.symbolic, unknown.is_symbolic_alone);
-  const IRModule& program = found.program.module;
-  if (found.symbolic.empty()) RefuseProducts(found.contenders.front().evaluated, name, unknown);
-  const std::vector<DistinctRegion> regions = Distinct(found.program);
-  if (regions.empty()) RefuseUnsearched(options, found, unknown, name);
-  const TemporaryFolder folder;
-  const RegionFiles files(options, folder.path());
-  files.CheckNumber(regions.size());
-  std::map<std::string, Executable> kernels;
-  const CompileOptions for_regions = ForRegions(options, found);
-  CompileReport report =
-      ForEachRegion(regions, name, for_regions, [&](const DistinctRegion& region, CompileOptions own) {
-        own.output = folder / fmt::format("region{}.clg", kernels.size());
-        files.SetFiles(kernels.size(), own);
-        if (!options.dump.empty()) own.dump = options.dump / fmt::format("region-{:03}", kernels.size());
-        const std::string sizes = program.Lookup(region.global)->attrs().StringOr(kAttrSizes, "");
-        const std::string called =
-            fmt::format("{}, {}region {}", name, sizes.empty() ? "" : sizes + ", ", kernels.size());
-        CompileReport made = compile_region(IRModule::FromFunction(region.function), called, own);
-        kernels.emplace(region.digest, Executable::Load(own.output));
-        return made;
-      });
-  files.Write(program, regions);
-  AnySizeOptions any_size{OptionsOfProgram(options, unknown, report), {}, folder.path()};
-  any_size.checking = CheckingOf(source, name, options, any_size.compiling.num_threads);
-  any_size.compiling.find_kernel = [&](const Function& function) -> std::optional<Executable> {
-    const auto it = kernels.find(DigestOf(*function));
-    if (it == kernels.end()) return std::nullopt;
-    return it->second;
-  };
-  AnySizeContender winner = ChooseOf(found, source.module, options, unknown, std::move(any_size));
-  RequireKernels(options, report, found, name);
-  RefuseProducts(winner.evaluated, name, unknown);
-  AddDynamic(winner.module, report);
-  AddParts(winner, found.reasons, unknown, report);
-  report.evaluated = std::move(winner.evaluated);
-  const auto check = [&](const vm::Executable& loaded) {
-    Check(source, loaded, CheckingOf(source, name, options, report.num_threads), options, report);
-  };
-  Write(*winner.executable, check, options, report);
-  WarnOf(report, options, unknown, found.symbolic);
-  report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  return report;
+  return ProgramCompilation(module, name, options, unknown, source, compile_region).Run();
+}
+
+CompileReport CompileRegionAlone(const IRModule& module, const std::string& name, const CompileOptions& options,
+                                 const DynamicShapesOptions& unknown, size_t region,
+                                 const CompileRegion& compile_region) {
+  const std::vector<DistinctRegion> regions =
+      Distinct(FindAnySizeContenders(module, unknown.toolchain, unknown.symbolic, unknown.is_symbolic_alone).program);
+  if (region >= regions.size()) {
+    throw Error(ErrorCategory::kInput, fmt::format("the program has {} regions, no region {}", regions.size(), region),
+                name);
+  }
+  return compile_region(IRModule::FromFunction(regions[region].function), name, WithoutInputs(options));
 }
 
 CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
                           const DynamicShapesOptions& unknown, const CompileRegion& tune_region) {
   const auto started = std::chrono::steady_clock::now();
   const std::vector<DistinctRegion> regions = Distinct(FindRegions(module));
-  CompileReport report =
-      ForEachRegion(regions, name, options, [&](const DistinctRegion& region, const CompileOptions& own) {
-        return tune_region(IRModule::FromFunction(region.function), name, own);
-      });
+  CompileReport report = ForEachRegion(regions, name, options, [&](size_t region, const CompileOptions& own) {
+    return tune_region(IRModule::FromFunction(regions[region].function), name, own);
+  });
   WarnOf(report, options, unknown, {});
   report.total_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return report;

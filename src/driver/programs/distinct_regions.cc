@@ -1,5 +1,5 @@
 // distinct_regions.cc: finds equal regions, and puts others in their places.
-#include "driver/distinct_regions.h"
+#include "driver/programs/distinct_regions.h"
 
 #include "collage/ir/infer_type.h"
 #include "collage/ir/structural.h"

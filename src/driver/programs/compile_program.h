@@ -40,10 +40,17 @@ struct ProgramSource {
 /// Compiles a typed module that a plan cannot hold (IsProgram): equal static graphs are compiled once, each for
 /// itself, and become kernels of a bytecode program, which is checked as a whole before it is written. The budget is
 /// shared out among the regions by the products that they add up. A file of partitionings holds those of all distinct
-/// regions, in order.
+/// regions, in order. When the search of a region has an executable, the program is written with it and with kernels
+/// for other regions that need no search, and again with each better one.
 CompileReport CompileProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
                              const DynamicShapesOptions& unknown, const ProgramSource& source,
                              const CompileRegion& compile_region);
+
+/// Compiles one region of a program alone, by its number in the program's report: `options.output` becomes a plan, and
+/// `options.partitioning` is the region's. Throws kInput where there is no such region.
+CompileReport CompileRegionAlone(const IRModule& module, const std::string& name, const CompileOptions& options,
+                                 const DynamicShapesOptions& unknown, size_t region,
+                                 const CompileRegion& compile_region);
 
 /// Measures the costs that compiling the regions will need; writes nothing.
 CompileReport TuneProgram(const IRModule& module, const std::string& name, const CompileOptions& options,
