@@ -336,6 +336,13 @@ Worker::Outcome Worker::Ask(const std::string& request, const std::function<void
   }
 }
 
+void Worker::Begin(const std::string& request) {
+  if (GetEnvironment("COLLAGE_NO_WORKER")) return;
+  std::signal(SIGPIPE, SIG_IGN);
+  Start();
+  Write(MessageBytes({.kind = MessageKind::kRequest}, request), Clock::now() + limits_.timeout);
+}
+
 Result<std::string> Worker::Call(const std::string& request,
                                  const std::function<void(const std::string&)>& on_progress) {
   if (GetEnvironment("COLLAGE_NO_WORKER")) return CallHere(request, on_progress);

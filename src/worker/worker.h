@@ -82,6 +82,10 @@ class Worker {
   Result<std::string> Call(const std::string& request,
                            const std::function<void(const std::string&)>& on_progress = nullptr);
 
+  /// Has a fresh child work on `request`, and does not wait for it: the answer is lost. To be called once, in place of
+  /// `Call`; the child ends with this object. With $COLLAGE_NO_WORKER set it does nothing.
+  void Begin(const std::string& request);
+
   /// Ends the child; the next call forks a new one that sees this process as it is then.
   void Restart();
 

@@ -7,12 +7,14 @@
 #include <chrono>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "collage/ir/structural.h"
 #include "collage/runtime/thread_pool.h"
 #include "collage/support/error.h"
 #include "cost/measure/timing_lock.h"
+#include "driver/play_off/build_ahead.h"
 #include "driver/play_off/compatibility_groups.h"
 #include "driver/play_off/messages.h"
 #include "driver/play_off/play_off_worker.h"
@@ -159,6 +161,8 @@ class PlayOff {
 
   /// True when the worker answered with a winner. Otherwise at least one of `contenders` has a failure now.
   bool Ask(const std::vector<int>& contenders, PlayOffRequest::Kind kind) {
+    std::optional<BuildAhead> ahead;
+    if (kind == PlayOffRequest::Kind::kTime) ahead.emplace(session_->modules, contenders, session_->options);
     int building = -1;
     const auto on_progress = [&](const std::string& text) {
       if (should_stop_ && should_stop_()) throw PlayOffStopped();  // the worker goes with this

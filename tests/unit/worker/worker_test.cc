@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cfenv>
+#include <chrono>
 #include <clocale>
 #include <csignal>
 #include <cstdio>
@@ -14,6 +15,8 @@
 #include <new>
 #include <thread>
 #include <vector>
+
+#include "support/file.h"
 
 namespace collage {
 namespace {
@@ -248,6 +251,32 @@ TEST(WorkerTest, ForkHooksRunOnBothSides) {
   EXPECT_EQ(num_before_forks, 1);
   EXPECT_EQ(num_parents_told, 1);
   EXPECT_FALSE(is_child_told);
+}
+
+TEST(WorkerTest, WorksWithoutBeingWaitedForAndEndsWithItsObject) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "done";
+  const auto wait_for = [](const auto& condition) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!condition() && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return condition();
+  };
+  pid_t child = 0;
+  {
+    Worker worker(
+        [&](const std::string& request, const SendProgress&) -> std::string {
+          WriteFile(file, request + std::to_string(getpid()));
+          for (;;) pause();
+        },
+        {});
+    worker.Begin("by ");
+    ASSERT_TRUE(wait_for([&] { return std::filesystem::exists(file) && ReadFile(file).size() > 3; }));
+    child = std::stoi(ReadFile(file).substr(3));
+    EXPECT_EQ(kill(child, 0), 0);
+  }
+  EXPECT_NE(kill(child, 0), 0);
 }
 
 }  // namespace

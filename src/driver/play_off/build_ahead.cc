@@ -1,0 +1,46 @@
+// build_ahead.cc: one partition after the other, backwards.
+#include "driver/play_off/build_ahead.h"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include "collage/runtime/thread_pool.h"
+#include "collage/support/error.h"
+#include "cost/measure/timing_lock.h"
+#include "lowering/lower.h"
+
+namespace collage {
+namespace {
+
+void Compile(const ModulePartition& partition, CompiledStore& store) {
+  try {
+    // A cache of its own: compiled partitions are kept by the store, not in memory.
+    PartitionCache(ToolchainRegistry::Global(), &store).Compile(partition.toolchain, partition.request);
+  } catch (const Error&) {
+    // The play-off's worker meets it again.
+  }
+}
+
+}  // namespace
+
+BuildAhead::BuildAhead(const std::vector<ContenderModule>& modules, std::vector<int> contenders,
+                       const PlayOffOptions& options) {
+  if (options.compiled == nullptr || AvailableProcessors() < 2) return;
+  std::ranges::reverse(contenders);
+  worker_ = std::make_unique<Worker>(
+      [&modules, &options, contenders = std::move(contenders)](const std::string&, const SendProgress&) {
+        const TimingLock together(TimingLock::Mode::kShared);
+        for (const int contender : contenders) {
+          const IRModule& module = modules[static_cast<size_t>(contender)].module;
+          for (const ModulePartition& partition : std::views::reverse(PartitionsOf(module, options.num_threads))) {
+            Compile(partition, *options.compiled);
+          }
+        }
+        return std::string();
+      },
+      options.limits);
+  worker_->Begin("");
+}
+
+}  // namespace collage
