@@ -38,6 +38,11 @@ class AnalyticEstimator : public MeasuringEstimator {
 
   bool IsAtHand(const CostQuery&) override { return true; }
 
+  void ForgetSkipped() override {
+    MeasuringEstimator::ForgetSkipped();
+    models_.clear();  // a probe may have been skipped
+  }
+
  private:
   const AnalyticModel& ModelOf(const Toolchain& toolchain) {
     const auto known = models_.find(toolchain.name());

@@ -83,6 +83,7 @@ class PlayOff {
         should_stop_(options.should_stop),
         session_(std::make_unique<PlayOffSession>(original, modules, options)) {
     std::string all = kMethod + options.versions;
+    if (options.tries_partitions) all += "partitions tried, ";
     all += collage::DigestOf(options.check_inputs);
     if (options.max_error) all += fmt::format("max error {}, ", *options.max_error);
     for (const ContenderModule& contender : modules) all += DigestOf(contender);

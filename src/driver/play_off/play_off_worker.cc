@@ -91,7 +91,7 @@ PlayOffAnswer PlayOffWorker::Compare(const PlayOffRequest& request) {
   }
   if (is_timed) Time(built);
   PlayOffAnswer answer;
-  if (const Built* best = runs ? FindBest(built) : FirstOf(built)) {
+  if (const Built* best = runs ? FindBest(built, is_timed) : FirstOf(built)) {
     answer.winner = winner_ = best->contender;
     winners_executable_ = best->executable;
   }
@@ -108,15 +108,15 @@ PlayOffWorker::Built* PlayOffWorker::FirstOf(std::vector<Built>& built) {
   return ranked.empty() ? nullptr : &built[ranked.front()];
 }
 
-/// The first whose partitions have no fault either.
-PlayOffWorker::Built* PlayOffWorker::FindBest(std::vector<Built>& built) {
+/// The first whose partitions have no fault either. Those of a ranking that is known were tried when it was found.
+PlayOffWorker::Built* PlayOffWorker::FindBest(std::vector<Built>& built, bool is_new) {
   for (;;) {
     Built* best = FirstOf(built);
     if (best == nullptr) return nullptr;
     const Stopwatch stopwatch(seconds_.check);
     if (best->instance != nullptr) best->found.failure = CheckAgain(*best);
     if (!best->found.failure.empty()) continue;
-    best->found.failure = TryPartitions(best->contender);
+    if (is_new) best->found.failure = TryPartitions(best->contender);
     if (best->found.failure.empty()) return best;
   }
 }

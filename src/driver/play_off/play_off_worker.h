@@ -45,7 +45,7 @@ class PlayOffWorker {
   std::string CheckAgain(Built& built) const;
   std::string CheckFile(const std::filesystem::path& file) const;
   static Built* FirstOf(std::vector<Built>& built);
-  Built* FindBest(std::vector<Built>& built);
+  Built* FindBest(std::vector<Built>& built, bool is_new);
   Built Build(int contender, bool is_timed);
   Built BuildOnly(int contender);
   std::shared_ptr<Executable> MakeExecutable(int contender, Contender& found);
