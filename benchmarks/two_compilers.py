@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """two_compilers.py: compiles models with two builds of Collage: which executables are faster, which build compiles faster.
 
-    benchmarks/two_compilers.py OLD NEW [--threads 1] [--budget 60s] [--estimator analytic] [--seconds 5] MODEL [MODEL…]
+    benchmarks/two_compilers.py OLD NEW [--threads 1] [--budget 60s] [--estimator analytic] [--seconds 5] [--toolchains a,b]
+                                MODEL [MODEL…]
 
 OLD and NEW are build folders with bin/collage; MODEL is as for repeatability.py. Each build compiles with an empty database
 of its own, and again with that database. Then NEW times both executables, interleaved in one process. Printed is a row for
@@ -46,6 +47,7 @@ def compile_twice(name: str, build: Path, folder: Path, arguments: argparse.Name
     command += [*shape_arguments(name), "--threads", str(arguments.threads), "--quiet", "--json"]
     command += ["--budget", arguments.budget] if arguments.budget else []
     command += ["--estimator", arguments.estimator] if arguments.estimator else []
+    command += ["--toolchains", arguments.toolchains] if arguments.toolchains else []
     command += ["--database", str(database), "-o"]
     keep_kernels_beside(database)
     first = json.loads(run([*command, str(executable)]))
@@ -87,6 +89,7 @@ def main() -> int:
     parser.add_argument("--budget")
     parser.add_argument("--estimator")
     parser.add_argument("--seconds", default="5")
+    parser.add_argument("--toolchains", help="of both, where they differ in those that take part by default")
     parser.add_argument("models", nargs="+", metavar="MODEL")
     arguments = parser.parse_args()
     print(HEADER, flush=True)

@@ -8,7 +8,8 @@
 namespace collage {
 namespace {
 
-/// Measures probes, rates and conversions of layouts, as the measuring one does, but no candidate.
+/// Measures probes, rates and conversions of layouts, as the measuring one does, but no candidate. A search does not
+/// pause while a toolchain is probed: costs without all of its probes would be others.
 class AnalyticEstimator : public MeasuringEstimator {
  public:
   explicit AnalyticEstimator(EstimatorSetting setting)
@@ -38,11 +39,6 @@ class AnalyticEstimator : public MeasuringEstimator {
 
   bool IsAtHand(const CostQuery&) override { return true; }
 
-  void ForgetSkipped() override {
-    MeasuringEstimator::ForgetSkipped();
-    models_.clear();  // a probe may have been skipped
-  }
-
  private:
   const AnalyticModel& ModelOf(const Toolchain& toolchain) {
     const auto known = models_.find(toolchain.name());
@@ -51,8 +47,9 @@ class AnalyticEstimator : public MeasuringEstimator {
       const TuningRecord record = Probe(toolchain, name);
       return record.ok ? std::optional(CostOf(record)) : std::nullopt;
     };
-    const AnalyticModel model(probe, Rates(), context().num_threads, context().timing.operands);
-    return models_.emplace(toolchain.name(), model).first->second;
+    std::optional<AnalyticModel> model;
+    WithoutPauses([&] { model.emplace(probe, Rates(), context().num_threads, context().timing.operands); });
+    return models_.emplace(toolchain.name(), *model).first->second;
   }
 
   const CandidateSource& candidates_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <utility>
 
 #include "cost/estimator/estimators.h"
 #include "cost/estimator/tie_break.h"
@@ -98,7 +99,17 @@ bool MeasuringEstimator::MayMeasure() const {
   if (spent_seconds_ >= options_.budget_seconds) return false;
   const int64_t measured = counts_.measured + counts_.remeasured;
   if (options_.max_measurements && measured >= *options_.max_measurements) return false;
-  return !options_.should_stop || !options_.should_stop();
+  return !IsStopped();
+}
+
+void MeasuringEstimator::WithoutPauses(const std::function<void()>& work) {
+  std::function<bool()> pauses = std::exchange(options_.pauses, nullptr);
+  work();
+  options_.pauses = std::move(pauses);
+}
+
+bool MeasuringEstimator::IsStopped() const {
+  return (options_.should_stop && options_.should_stop()) || (options_.pauses && options_.pauses());
 }
 
 const TuningRecord* MeasuringEstimator::Find(const TuningKey& key) {
@@ -307,8 +318,7 @@ TuningRecord MeasuringEstimator::AdoptIfFaster(const CostQuery& query, const std
   if (database_.Find(decided)) return before;
   const double spent = spent_seconds_;
   const std::vector<std::vector<TuningRecord>> rounds =
-      MeasureInTurn({RequestFor(query, before.schedule), RequestFor(query, schedule)},
-                    [&] { return !options_.should_stop || !options_.should_stop(); });
+      MeasureInTurn({RequestFor(query, before.schedule), RequestFor(query, schedule)}, [&] { return !IsStopped(); });
   spent_seconds_ = spent;
   if (rounds.empty()) return before;
   std::vector<TuningRecord> settled = BreakTiesOfRounds(rounds, kNoise, options_.context.timing.percentile);

@@ -25,6 +25,7 @@ class MeasuringEstimator : public CostEstimator {
     double budget_seconds = std::numeric_limits<double>::infinity();
     std::optional<int64_t> max_measurements;      ///< empty = no limit
     std::function<bool()> should_stop;            ///< asked before each measurement; may be empty
+    std::function<bool()> pauses;                 ///< likewise: a pause, after which the search is begun again
     std::map<std::string, std::string> versions;  ///< versions of toolchains, part of the keys
   };
   /// Told before each measurement.
@@ -75,6 +76,8 @@ class MeasuringEstimator : public CostEstimator {
   /// Measures a probe's function (probes.h) with a toolchain.
   TuningRecord Probe(const Toolchain& toolchain, const std::string& probe);
   const MeasureContext& context() const { return options_.context; }
+  /// Runs `work`, in which no measurement waits for the end of a pause.
+  void WithoutPauses(const std::function<void()>& work);
 
  private:
   /// A measurement to make, and the key to store it under.
@@ -115,6 +118,7 @@ class MeasuringEstimator : public CostEstimator {
   /// Measures as many as the budget allows and remembers the answers.
   void Measure(const std::vector<Question>& questions);
   bool MayMeasure() const;
+  bool IsStopped() const;
   std::string VersionOf(const Toolchain& toolchain) const;
   ResultKey TieBreakKey(const std::vector<CostQuery>& rivals);
   /// Measures rivals in turn and returns a row per round; empty if one could not be measured or `may_go_on` said no.

@@ -67,7 +67,8 @@ MeasuringEstimator::Options Compilation::Estimating() const {
     const int64_t left = *estimating.max_measurements - report_.num_measured;  // by the search of another form
     estimating.max_measurements = std::max(left, int64_t{0});
   }
-  estimating.should_stop = [this] { return IsStopped() || checkpoints_.PausesSearch(); };
+  estimating.should_stop = [this] { return IsStopped(); };
+  estimating.pauses = [this] { return checkpoints_.PausesSearch(); };
   if (machine_) estimating.max_measurements = 0;  // there is nothing to measure on
   return estimating;
 }

@@ -108,7 +108,7 @@ PlayOffWorker::Built* PlayOffWorker::FirstOf(std::vector<Built>& built) {
   return ranked.empty() ? nullptr : &built[ranked.front()];
 }
 
-/// The first whose partitions have no fault either. Those of a ranking that is known were tried when it was found.
+/// The first whose partitions have no fault either. A known ranking had them tried when it was found.
 PlayOffWorker::Built* PlayOffWorker::FindBest(std::vector<Built>& built, bool is_new) {
   for (;;) {
     Built* best = FirstOf(built);

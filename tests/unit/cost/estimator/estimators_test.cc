@@ -304,16 +304,15 @@ TEST_F(EstimatorsTest, TheFormulaMeasuresNoCandidate) {
   EXPECT_EQ(asked_, asked_before);
 }
 
-TEST_F(EstimatorsTest, TheFormulaAsksAgainForProbesThatWereSkipped) {
-  bool is_paused = true;
-  EstimatorSetting setting = Setting();
-  setting.options.should_stop = [&] { return is_paused; };
-  const auto analytic = MakeEstimator("analytic", std::move(setting));
-  Ask(*analytic, {3});
+TEST_F(EstimatorsTest, PausesHoldUpMeasurementsButNotTheProbesOfTheFormula) {
+  const auto paused = [&] {
+    EstimatorSetting setting = Setting();
+    setting.options.pauses = [] { return true; };
+    return setting;
+  };
+  EXPECT_TRUE(Ask(*MakeEstimator("measure", paused()), {3}).is_skipped);
   EXPECT_EQ(asked_, 0);
-  is_paused = false;
-  analytic->ForgetSkipped();
-  const double seconds = Ask(*analytic, {3}).p50;
+  const double seconds = Ask(*MakeEstimator("analytic", paused()), {3}).p50;
   EXPECT_GT(asked_, 0);
   EXPECT_EQ(seconds, Ask(*MakeEstimator("analytic", Setting()), {3}).p50);
 }
