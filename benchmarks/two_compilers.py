@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """two_compilers.py: compiles models with two builds of Collage: which executables are faster, which build compiles faster.
 
-    benchmarks/two_compilers.py OLD NEW [--threads 1] [--budget 60s] [--estimator analytic] [--seconds 5] [--toolchains a,b]
-                                MODEL [MODEL…]
+    benchmarks/two_compilers.py OLD NEW [--threads 1] [--budget 60s] [--estimator analytic] [--seconds 5]
+                                [--toolchains a,b] [--once] MODEL [MODEL…]
 
 OLD and NEW are build folders with bin/collage; MODEL is as for repeatability.py. Each build compiles with an empty database
-of its own, and again with that database. Then NEW times both executables, interleaved in one process. Printed is a row for
-each model, and at the end the geometric mean:
+of its own, and again with that database unless --once is given. Then NEW times both executables, interleaved in one
+process. Printed is a row for each model, and at the end the geometric mean:
 
     p50, least        of the executables, NEW's time by OLD's
     first, again      seconds of the two compilations by OLD, by NEW, and NEW's by OLD's
-    search, play-off  the same for these parts of the first compilation
+    search, play-off  the same for these parts of the first compilation; executables that are written early are part of the search
     certificate       NEW's: by how much a cover of the candidates could be faster, and whether the search was exact
 
 Nothing else should run meanwhile.
@@ -37,7 +37,7 @@ HEADER = (
 class Compiled:
     executable: Path
     first: dict  # reports
-    again: dict
+    again: dict | None
 
 
 def compile_twice(name: str, build: Path, folder: Path, arguments: argparse.Namespace) -> Compiled:
@@ -51,6 +51,8 @@ def compile_twice(name: str, build: Path, folder: Path, arguments: argparse.Name
     command += ["--database", str(database), "-o"]
     keep_kernels_beside(database)
     first = json.loads(run([*command, str(executable)]))
+    if arguments.once:
+        return Compiled(executable, first, None)
     return Compiled(executable, first, json.loads(run([*command, str(folder / "again.clg")])))
 
 
@@ -74,7 +76,9 @@ def row(name: str, arguments: argparse.Namespace, folder: Path) -> tuple[str, fl
         f"{p50:.3f}",
         f"{after['min_seconds'] / before['min_seconds']:.3f}",
         ratio_of_seconds(old.first["seconds"]["total"], new.first["seconds"]["total"]),
-        ratio_of_seconds(old.again["seconds"]["total"], new.again["seconds"]["total"]),
+        ratio_of_seconds(old.again["seconds"]["total"], new.again["seconds"]["total"])
+        if old.again and new.again
+        else "",
         *(ratio_of_seconds(*pair) for pair in parts),
         proven,
     ]
@@ -90,6 +94,7 @@ def main() -> int:
     parser.add_argument("--estimator")
     parser.add_argument("--seconds", default="5")
     parser.add_argument("--toolchains", help="of both, where they differ in those that take part by default")
+    parser.add_argument("--once", action="store_true", help="compile each model once, with nothing known")
     parser.add_argument("models", nargs="+", metavar="MODEL")
     arguments = parser.parse_args()
     print(HEADER, flush=True)
