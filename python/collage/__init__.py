@@ -20,7 +20,7 @@ if sys.executable:  # programs that Collage starts run in the same Python; befor
 from collage import _core, costs, database, errors, explanations, frontend, relay, reports, target, toolchain, transform
 from collage._compile import compile, operator_table, support, toolchains, tune
 from collage._core import Instance, IRModule, SearchTask, TimedStep
-from collage._executable import Executable, Partition, explanation, load
+from collage._executable import Executable, Partition, explanation, load, require_signatures, sign
 from collage._ports import NodeArg, Port, empty
 from collage._progress import Progress
 from collage._settings import Settings
@@ -85,6 +85,8 @@ __all__ = [
     "register_toolchain",
     "relay",
     "reports",
+    "require_signatures",
+    "sign",
     "support",
     "target",
     "toolchain",

@@ -427,6 +427,36 @@ def explanation(path: str | os.PathLike[str]) -> Explanation:
     return cast(Explanation, _pictures.ShownExplanation(json.loads(text)))
 
 
+def sign(path: str | os.PathLike[str], key: str | os.PathLike[str]) -> Path:
+    """Signs an executable, as ``collage sign`` does, and returns the signature's file, beside the executable's.
+
+    Args:
+        path: the executable's file.
+        key: a PEM file with a private key for Ed25519 (RFC 8032).
+
+    Raises:
+        InputError: there is no such key in the file.
+        UnavailableError: OpenSSL's libcrypto is missing.
+    """
+    return _core.sign(_arguments.existing(path), _arguments.existing(key))
+
+
+def require_signatures(key: str | os.PathLike[str]) -> None:
+    """From now on, this process loads only executables that the owner of a key has signed.
+
+    Bytes and open files, which have no signature, are refused, and so are executables that this process compiles. This
+    cannot be taken back.
+
+    Args:
+        key: a PEM file with a public key for Ed25519.
+
+    Raises:
+        InputError: there is no such key in the file, or another one is required already.
+        UnavailableError: OpenSSL's libcrypto is missing.
+    """
+    _core.require_signatures(_arguments.existing(key))
+
+
 def load(file: File) -> Executable:
     """Loads a compiled model, from a path, bytes or an open file; see `Executable.load`.
 

@@ -24,6 +24,7 @@
 #include "facts.h"
 #include "profile/plan_steps.h"
 #include "report/profile_facts.h"
+#include "runtime/plan/signature.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -265,6 +266,16 @@ void BindFiles(nb::module_& m) {
         vm::Executable::IsBytecode(path) ? vm::Executable::Load(path).CheckConstants() : Executable::Verify(path);
       },
       "path"_a, "Checks all checksums of an executable's file; raises CorruptError.");
+  m.def(
+      "sign",
+      [](const std::filesystem::path& path, const std::filesystem::path& key) {
+        nb::gil_scoped_release release;
+        return SignFile(path, key);
+      },
+      "path"_a, "key"_a, "See `collage.sign`.");
+  m.def(
+      "require_signatures", [](const std::filesystem::path& key) { RequireSignatures(key); }, "key"_a,
+      "See `collage.require_signatures`.");
 }
 
 void BindModel(nb::module_& m) {

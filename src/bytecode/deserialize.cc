@@ -18,6 +18,7 @@
 #include "runtime/plan/executable_state.h"
 #include "runtime/plan/kernel_signature.h"
 #include "runtime/plan/plan_json.h"
+#include "runtime/plan/signature.h"
 #include "support/file.h"
 
 namespace collage::vm {
@@ -413,6 +414,7 @@ Executable Executable::Deserialize(std::span<std::byte> bytes, std::shared_ptr<v
 }
 
 Executable Executable::Deserialize(std::string_view bytes, const std::string& name) {
+  RefuseUnsigned(name);
   // Aligned as a mapped file is, since constants are read where they lie.
   const Tensor copy = Tensor::Empty({static_cast<int64_t>(bytes.size())}, kUInt8);
   if (!bytes.empty()) std::memcpy(copy.raw(), bytes.data(), bytes.size());
@@ -421,6 +423,7 @@ Executable Executable::Deserialize(std::string_view bytes, const std::string& na
 
 Executable Executable::Load(const std::filesystem::path& path) {
   const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
+  CheckSignature(file->bytes(), path);
   return Deserialize(file->bytes(), file, path.string());
 }
 

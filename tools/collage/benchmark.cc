@@ -247,6 +247,7 @@ void AddBenchmarkCommand(CLI::App& app) {
   command->add_flag("--steps", arguments->steps, "Also print the time of every step");
   command->add_option("--trace", arguments->trace,
                       "Also write a run of each as a Chrome trace (.json), for ui.perfetto.dev or chrome://tracing");
+  AddRequiredSignature(*command)->excludes("--model");  // whose executables are made here
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->footer(
       "Examples:\n"

@@ -20,6 +20,7 @@ void AddMeasureCommand(CLI::App& app);
 void AddRunCommand(CLI::App& app);
 void AddBenchmarkCommand(CLI::App& app);
 void AddProfileCommand(CLI::App& app);
+void AddSignCommand(CLI::App& app);
 void AddTargetsCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
 void AddExplainCommand(CLI::App& app);
@@ -40,6 +41,9 @@ void AddDoctorCommand(CLI::App& app);
 void AddCompletionCommand(CLI::App& app);
 void AddVersionCommand(CLI::App& app);
 void AddHelpCommand(CLI::App& app);
+
+/// Adds --require-signature to a command that loads executables: it loads only those that are signed.
+CLI::Option* AddRequiredSignature(CLI::App& command);
 
 /// Prints what `collage --version` does.
 void PrintVersion();

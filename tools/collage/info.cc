@@ -205,6 +205,7 @@ void AddInfoCommand(CLI::App& app) {
       "info", "Show inputs, outputs and partitions of an executable, and which toolchain runs each node");
   command->add_option("executable", arguments->executable, "Executable (.clg)")->required();
   command->add_flag("--verify", arguments->verify, "Read the whole file and check all checksums");
+  AddRequiredSignature(*command);
   CLI::Option* json = command->add_flag("--json", arguments->json, "Print as JSON");
   command
       ->add_flag("--dot", arguments->dot,

@@ -52,7 +52,7 @@ int Finish(int code) {
 void AddCommands(CLI::App& app) {
   namespace cli = collage::cli;
   const std::pair<const char*, std::vector<void (*)(CLI::App&)>> groups[] = {
-      {"Compile and run", {cli::AddCompileCommand, cli::AddRunCommand, cli::AddBenchmarkCommand}},
+      {"Compile and run", {cli::AddCompileCommand, cli::AddRunCommand, cli::AddBenchmarkCommand, cli::AddSignCommand}},
       {"See what was chosen, and why",
        {cli::AddExplainCommand, cli::AddReportCommand, cli::AddProfileCommand, cli::AddInfoCommand,
         cli::AddExportCommand}},

@@ -30,7 +30,7 @@
 #endif
 
 /* What this header describes. A library with a smaller `collage_abi_version()` lacks some of it. */
-#define COLLAGE_ABI_VERSION 3
+#define COLLAGE_ABI_VERSION 4
 
 /* Bound buffers begin at a multiple of this many bytes. */
 #define COLLAGE_ALIGNMENT 64
@@ -142,6 +142,13 @@ COLLAGE_API collage_status collage_executable_load_memory(const void* bytes, siz
  * version 3. */
 COLLAGE_API collage_status collage_executable_load_static(const void* bytes, size_t size, const char* name,
                                                           collage_executable** executable);
+
+/* From now on this process loads only files that are signed by the owner of the public key in the PEM file at
+ * `public_key`: an Ed25519 signature of all their bytes is in the file beside, "model.clg.sig", as `collage sign`
+ * writes it. Others, and bytes in memory but those of collage_executable_load_static, are refused. It cannot be taken
+ * back, and another key afterwards is COLLAGE_ERROR_INPUT. COLLAGE_ERROR_UNAVAILABLE where OpenSSL's libcrypto.so.3 is
+ * missing. Since ABI version 4. */
+COLLAGE_API collage_status collage_require_signatures(const char* public_key);
 
 /* Reads the whole file at `path` and checks all checksums; loading checks the plan and machine code only. */
 COLLAGE_API collage_status collage_executable_verify(const char* path);

@@ -18,6 +18,7 @@
 #include "runtime/c_api/c_api_error.h"
 #include "runtime/c_api/c_api_tensor.h"
 #include "runtime/plan/program.h"
+#include "runtime/plan/signature.h"
 #include "support/edit_distance.h"
 #include "support/file.h"
 
@@ -77,11 +78,13 @@ collage_file_kind KindOf(std::span<const std::byte> bytes) {
 std::shared_ptr<const Model> LoadFile(const char* path) {
   const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
   if (KindOf(file->bytes()) != COLLAGE_FILE_BYTECODE) return std::make_shared<const Model>(Executable::Load(path));
+  CheckSignature(file->bytes(), path);
   return std::make_shared<const Model>(LoadTensorProgram(file->bytes(), file, path));
 }
 
 std::shared_ptr<const Model> LoadBytes(std::span<const std::byte> bytes, const std::string& name) {
   if (KindOf(bytes) != COLLAGE_FILE_BYTECODE) return std::make_shared<const Model>(Executable::FromBytes(bytes, name));
+  RefuseUnsigned(name);
   const Tensor copy = Tensor::Empty({static_cast<int64_t>(bytes.size())}, kUInt8);
   std::memcpy(copy.raw(), bytes.data(), bytes.size());
   return std::make_shared<const Model>(
@@ -304,6 +307,10 @@ collage_status collage_executable_verify(const char* path) {
     NotNull(path, "path");
     collage::VerifyFile(path);
   });
+}
+
+collage_status collage_require_signatures(const char* public_key) {
+  return Guarded([&] { collage::RequireSignatures(&NotNull(public_key, "path")); });
 }
 
 void collage_executable_release(collage_executable* executable) { delete executable; }

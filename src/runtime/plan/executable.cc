@@ -28,6 +28,7 @@
 #include "runtime/plan/piece_file.h"
 #include "runtime/plan/plan_check.h"
 #include "runtime/plan/plan_json.h"
+#include "runtime/plan/signature.h"
 #include "support/checksum.h"
 #include "support/file.h"
 #include "support/machine.h"
@@ -232,6 +233,7 @@ void Executable::WriteTo(AtomicFile& file) const {
 
 Executable Executable::Load(const std::filesystem::path& path) {
   const std::shared_ptr<MappedFile> file = MappedFile::Open(path);
+  CheckSignature(file->bytes(), path);
   return ReadFileOf(file->bytes(), file, path);
 }
 
@@ -244,6 +246,7 @@ Executable Executable::FromMemory(std::span<std::byte> bytes, std::shared_ptr<vo
 }
 
 Executable Executable::FromBytes(std::span<const std::byte> bytes, const std::string& name) {
+  RefuseUnsigned(name);
   // Aligned as a mapped file is, since constants are read where they lie.
   const Tensor copy = Tensor::Empty({static_cast<int64_t>(bytes.size())}, kUInt8);
   if (!bytes.empty()) std::memcpy(copy.raw(), bytes.data(), bytes.size());

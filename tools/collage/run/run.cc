@@ -135,6 +135,7 @@ void AddRunCommand(CLI::App& app) {
   command->add_flag("--random", arguments->random, "Use random values for inputs that are not given");
   AddSetting(*command, "shapes", arguments->sizes, "With --random.");
   AddSetting(*command, "dims", arguments->sizes, "With --random: one size each.");
+  AddRequiredSignature(*command);
   command->add_option("--outputs", arguments->outputs, "File to write outputs to (.npz; .npy for a single output)");
   command->add_option("--compare", arguments->comparison.expected,
                       "Compare with expected outputs (.npz); exit code 1 if they differ");

@@ -69,6 +69,7 @@ void AddProfileCommand(CLI::App& app) {
   command->add_flag("--no-roof", arguments->no_roof, "Do not measure what the machine can do at most");
   command->add_option("--trace", arguments->trace,
                       "Also write a run as a Chrome trace (.json), for ui.perfetto.dev or chrome://tracing");
+  AddRequiredSignature(*command);
   command->add_flag("--json", arguments->json, "Print as JSON");
   command->footer(
       "Examples:\n"
