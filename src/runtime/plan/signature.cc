@@ -82,10 +82,9 @@ const Crypto& Library() {
 
 using Key = std::shared_ptr<KeyObject>;
 
-/// The key in a PEM file. `is_private`: which half is wanted.
-Key ReadKey(const std::filesystem::path& file, bool is_private) {
+/// The key in `text`, that of a PEM file. `is_private`: which half is wanted.
+Key ReadKey(const std::filesystem::path& file, const std::string& text, bool is_private) {
   const char* half = is_private ? "private" : "public";
-  const std::string text = ReadFile(file);
   const std::unique_ptr<Bio, int (*)(Bio*)> bio(Library().new_buffer(text.data(), static_cast<int>(text.size())),
                                                 Library().free_bio);
   // OpenSSL asks for the password of a private key on the terminal.
@@ -127,8 +126,8 @@ bool IsRight(const std::string& signature, std::span<const std::byte> bytes, Key
 /// A process may require one key, for all that it loads.
 struct Requirement {
   std::mutex mutex;
-  Key key;                     ///< null: nothing
-  std::filesystem::path file;  ///< the key was read from it
+  Key key;           ///< null: nothing
+  std::string text;  ///< of the key's file
 };
 
 Requirement& Required() {
@@ -148,7 +147,7 @@ std::filesystem::path SignatureFileOf(const std::filesystem::path& executable) {
 }
 
 std::filesystem::path SignFile(const std::filesystem::path& executable, const std::filesystem::path& key) {
-  const Key read = ReadKey(key, /*is_private=*/true);
+  const Key read = ReadKey(key, ReadFile(key), /*is_private=*/true);
   const std::shared_ptr<MappedFile> file = MappedFile::Open(executable);
   const Context context;
   std::array<unsigned char, kSignatureBytes> signature{};
@@ -165,16 +164,15 @@ std::filesystem::path SignFile(const std::filesystem::path& executable, const st
 }
 
 void RequireSignatures(const std::filesystem::path& key) {
-  Key read = ReadKey(key, /*is_private=*/false);
+  std::string text = ReadFile(key);
+  Key read = ReadKey(key, text, /*is_private=*/false);
   Requirement& required = Required();
   const std::lock_guard lock(required.mutex);
-  if (required.key != nullptr && !std::filesystem::equivalent(required.file, key)) {
-    throw Error(ErrorCategory::kInput,
-                fmt::format("signatures by another key are required already: {}", required.file.string()),
-                key.string());
+  if (required.key != nullptr && required.text != text) {
+    throw Error(ErrorCategory::kInput, "signatures by another key are required already", key.string());
   }
   required.key = std::move(read);
-  required.file = key;
+  required.text = std::move(text);
 }
 
 void CheckSignature(std::span<const std::byte> bytes, const std::filesystem::path& executable) {

@@ -50,7 +50,7 @@ class Signatures(unittest.TestCase):
         self.assertIn("InputError", unsigned)
         self.assertIn("there is no file other.clg.sig", unsigned)
         self.assertIn("bytes in memory have none", in_memory)
-        self.assertIn("another key are required already", another)
+        self.assertIn("signatures by another key are required already", another)
 
 
 if __name__ == "__main__":
