@@ -33,7 +33,7 @@ set(slow_tests
     cli.add_a_toolchain cli.bundle cli.compiled_programs cli.database cli.dump cli.environment cli.errors cli.flags cli.inspect cli.install
     cli.interrupted cli.json_reference cli.kernel_cache cli.liars cli.libraries cli.measuring_packs cli.option_grid cli.passes cli.quantised cli.ray
     cli.register_a_target_kind cli.removed_toolchains cli.replay cli.schedules cli.shared_costs cli.support cli.target_options
-    cli.tuning_together cli.worker
+    cli.worker
     conformance.onnx conformance.onnx.open conformance.onnx.prepare
     golden.errors.damaged_executables golden.errors.native_kernels golden.errors.settings golden.mlir.bfloat16_candidates
     python.benchmark_rows python.compiling python.cuda python.documentation python.estimating python.executables python.exporting python.html_reports
@@ -46,7 +46,7 @@ foreach(toolchain ${toolchains})
   list(APPEND slow_tests conformance.table.${toolchain})
 endforeach()
 foreach(model mnist resnet50 mobilenet_v2 efficientnet_b0 bert_base gpt2 vit_b16 squeezenet yolo lstm_tagger gru_speech
-              resnet3d_18 dcgan bert_base_fp16 classifier survives_being_killed
+              resnet3d_18 dcgan bert_base_fp16 classifier
               any_size.ch_ppocr_mobile_v2.0_cls_infer any_size.silero_vad_v6 any_size.nmp)
   list(APPEND slow_tests models.${model})
 endforeach()
