@@ -138,16 +138,12 @@ COLLAGE_API collage_status collage_executable_load_memory(const void* bytes, siz
                                                           collage_executable** executable);
 
 /* The same, used where they lie: aligned to COLLAGE_ALIGNMENT, and there, unchanged, until the executable and all its
- * instances are released. As of a model that is linked into a program (`collage compile --emit object`). Since ABI
- * version 3. */
+ * instances are released, as of a model that is linked into a program. Since ABI version 3. */
 COLLAGE_API collage_status collage_executable_load_static(const void* bytes, size_t size, const char* name,
                                                           collage_executable** executable);
 
-/* From now on this process loads only files that are signed by the owner of the public key in the PEM file at
- * `public_key`: an Ed25519 signature of all their bytes is in the file beside, "model.clg.sig", as `collage sign`
- * writes it. Others, and bytes in memory but those of collage_executable_load_static, are refused. It cannot be taken
- * back, and another key afterwards is COLLAGE_ERROR_INPUT. COLLAGE_ERROR_UNAVAILABLE where OpenSSL's libcrypto.so.3 is
- * missing. Since ABI version 4. */
+/* From now on this process loads only files that `collage sign` has signed by the private half of the key in the PEM
+ * file at `public_key` (SECURITY.md); bytes in memory are refused. It cannot be taken back. Since ABI version 4. */
 COLLAGE_API collage_status collage_require_signatures(const char* public_key);
 
 /* Reads the whole file at `path` and checks all checksums; loading checks the plan and machine code only. */
@@ -179,12 +175,10 @@ COLLAGE_API collage_status collage_executable_find_input(const collage_executabl
 COLLAGE_API collage_status collage_executable_find_output(const collage_executable* executable, const char* name,
                                                           size_t* index);
 
-/* Threads, the caller's included, that it was compiled for and runs with. They are the process's: instances that run at
- * once, of whatever executable, take turns for them. */
+/* The process's threads that it was compiled for and runs with; instances that run at once take turns for them. */
 COLLAGE_API collage_status collage_executable_num_threads(const collage_executable* executable, int32_t* num_threads);
 
-/* JSON: the model, the machine, how the choice was made; of a program, a list "regions" of such. Belongs to the
- * executable. */
+/* JSON: the model, the machine, how the choice was made; of a program, a list "regions" of such. The executable's. */
 COLLAGE_API collage_status collage_executable_metadata(const collage_executable* executable, const char** json);
 
 /* ---- running ---- */
@@ -202,8 +196,7 @@ COLLAGE_API void collage_instance_release(collage_instance* instance);
  * instance released. */
 COLLAGE_API collage_status collage_instance_bind_input(collage_instance* instance, size_t index, const void* data,
                                                        size_t size_bytes);
-/* The same of a DLPack tensor, of which dtype and shape are checked too. Without strides, or with those of a dense one.
- */
+/* The same of a DLPack tensor, of which dtype and shape are checked too. Without strides, or dense ones. */
 COLLAGE_API collage_status collage_instance_bind_input_tensor(collage_instance* instance, size_t index,
                                                               const collage_tensor* tensor);
 /* Copies `data`, of any alignment, into memory of the instance, from which the input is read from then on. */

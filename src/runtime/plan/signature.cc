@@ -127,7 +127,7 @@ bool IsRight(const std::string& signature, std::span<const std::byte> bytes, Key
 struct Requirement {
   std::mutex mutex;
   Key key;           ///< null: nothing
-  std::string text;  ///< of the key's file
+  std::string text;  ///< the key's file
 };
 
 Requirement& Required() {

@@ -20,11 +20,11 @@ for load in (lambda: collage.load("signed.clg"), lambda: collage.load("other.clg
         load()
         print("loaded")
     except collage.Error as error:
-        print(type(error).__name__, error)
+        print(type(error).__name__, str(error).splitlines()[0])
 try:
     collage.require_signatures("another.pem")
 except collage.InputError as error:
-    print(error)
+    print(str(error).splitlines()[0])
 """
 
 
