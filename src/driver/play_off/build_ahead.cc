@@ -18,7 +18,7 @@ void Compile(const ModulePartition& partition, CompiledStore& store) {
     // A cache of its own: compiled partitions are kept by the store, not in memory.
     PartitionCache cache(ToolchainRegistry::Global(), &store);
     const Toolchain* toolchain = cache.Find(partition.toolchain);
-    // Of one structure one is compiled. The worker makes the others of it: the store does not keep these.
+    // One of each structure is compiled. The worker makes the others of it: the store does not keep these.
     const bool updates = toolchain != nullptr && toolchain->Has(Hook::kUpdateConstants);
     if (updates && store.FindLike(*toolchain, partition.request)) return;
     cache.Compile(partition.toolchain, partition.request);
