@@ -45,7 +45,11 @@ BuildAhead::BuildAhead(const std::vector<ContenderModule>& modules, std::vector<
         return std::string();
       },
       options.limits);
-  worker_->Begin("");
+  try {
+    worker_->Begin("");
+  } catch (const Error&) {
+    worker_.reset();  // there is no room for another process: the play-off takes longer
+  }
 }
 
 }  // namespace collage
