@@ -312,14 +312,15 @@ class ProgramCompilation {
         if (!kernels_.contains(regions_[region].digest)) early_.emplace(region, CompileAtOnce(region));
       }
       CompileReport ignored;
+      const vm::CompileOptions compiling = OptionsOfKernels(ignored);
       AnySizeContender program = found_.contenders.front();
-      BuildHere(program, OptionsOfKernels(ignored), {});
+      BuildHere(program, compiling, {});
       RefuseProducts(program.evaluated, name_, unknown_);
       WriteExecutable(
           options_.output,
           [&](const std::filesystem::path& file) -> Result<void> {
             program.executable->Save(file);
-            CheckProgram(source_.module, vm::Executable::Load(file), Checking(ignored.num_threads));
+            CheckProgram(source_.module, vm::Executable::Load(file), Checking(compiling.num_threads));
             return {};
           },
           nullptr);
