@@ -30,6 +30,9 @@ class AnalyticEstimator : public MeasuringEstimator {
     return records;
   }
 
+  /// The estimates: that two are near says nothing of what was measured.
+  std::vector<TuningRecord> BreakTies(const std::vector<CostQuery>& rivals) override { return EstimateAll(rivals); }
+
   /// The estimate itself: there is nothing to be found out.
   double LowerBound(const CostQuery& query) override {
     const auto [work, is_new] = works_.try_emplace(query.workload);

@@ -55,6 +55,12 @@ TuningRecord Skipped() {
   return record;
 }
 
+bool AreAllOk(const std::vector<std::vector<TuningRecord>>& rounds) {
+  return std::ranges::all_of(rounds, [](const std::vector<TuningRecord>& round) {
+    return std::ranges::all_of(round, [](const TuningRecord& record) { return record.ok; });
+  });
+}
+
 }  // namespace
 
 MeasuringEstimator::MeasuringEstimator(TuningDatabase& database, std::unique_ptr<Runner> runner,
@@ -218,26 +224,40 @@ std::vector<std::vector<TuningRecord>> MeasuringEstimator::MeasureInTurn(const s
   constexpr size_t kRounds = 3;
   std::vector<MeasureRequest> requests;
   for (size_t round = 0; round < kRounds; ++round) requests.insert(requests.end(), rivals.begin(), rivals.end());
-  std::vector<std::vector<TuningRecord>> rounds(kRounds, std::vector<TuningRecord>(rivals.size()));
-  size_t num_ok = 0;
+  std::vector<std::vector<TuningRecord>> rounds(kRounds, std::vector<TuningRecord>(rivals.size(), Skipped()));
   Ask(requests, [&](size_t index, const TuningRecord& record) {
     rounds[index / rivals.size()][index % rivals.size()] = record;
-    num_ok += record.ok ? 1 : 0;
     ++counts_.remeasured;
     return record.ok && may_go_on();
   });
-  if (num_ok < requests.size()) rounds.clear();
   return rounds;
+}
+
+/// The costs of rivals of which one could not be measured in turn: a failure is its cost from now on, so that nobody
+/// measures it again and again.
+std::vector<TuningRecord> MeasuringEstimator::WithoutFailed(const std::vector<CostQuery>& rivals,
+                                                            const std::vector<std::vector<TuningRecord>>& rounds) {
+  std::vector<TuningRecord> records = EstimateAll(rivals);
+  for (const std::vector<TuningRecord>& round : rounds) {
+    for (size_t i = 0; i < rivals.size(); ++i) {
+      if (round[i].ok || round[i].is_skipped) continue;
+      records[i] = round[i];
+      records[i].label = LabelOf(rivals[i]);
+      CountFailure(rivals[i], records[i].reason);
+      Remember(KeyOf(rivals[i]), records[i]);
+    }
+  }
+  return records;
 }
 
 std::vector<TuningRecord> MeasuringEstimator::BreakTies(const std::vector<CostQuery>& rivals) {
   const ResultKey key = TieBreakKey(rivals);
-  if (database_.Find(key) || !MayMeasure()) return EstimateAll(rivals);
+  if (database_.Find(key) || !MayMeasure()) return EstimateAll(rivals);  // their records hold the outcome
   std::vector<MeasureRequest> requests;
   for (const CostQuery& rival : rivals) requests.push_back(RequestFor(rival));
   if (on_measure_) on_measure_(counts_, "in turn: " + rivals.front().label);
   const std::vector<std::vector<TuningRecord>> rounds = MeasureInTurn(requests, [&] { return MayMeasure(); });
-  if (rounds.empty()) return EstimateAll(rivals);
+  if (!AreAllOk(rounds)) return WithoutFailed(rivals, rounds);
   std::vector<TuningRecord> settled = BreakTiesOfRounds(rounds, kNoise, options_.context.timing.percentile);
   for (size_t i = 0; i < rivals.size(); ++i) {
     const TuningKey own = KeyOf(rivals[i]);
@@ -320,7 +340,7 @@ TuningRecord MeasuringEstimator::AdoptIfFaster(const CostQuery& query, const std
   const std::vector<std::vector<TuningRecord>> rounds =
       MeasureInTurn({RequestFor(query, before.schedule), RequestFor(query, schedule)}, [&] { return !IsStopped(); });
   spent_seconds_ = spent;
-  if (rounds.empty()) return before;
+  if (!AreAllOk(rounds)) return before;
   std::vector<TuningRecord> settled = BreakTiesOfRounds(rounds, kNoise, options_.context.timing.percentile);
   const bool is_faster = CostOf(settled[1]) < CostOf(settled[0]);
   TuningRecord now = settled[is_faster ? 1 : 0];

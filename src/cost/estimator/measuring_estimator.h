@@ -121,9 +121,12 @@ class MeasuringEstimator : public CostEstimator {
   bool IsStopped() const;
   std::string VersionOf(const Toolchain& toolchain) const;
   ResultKey TieBreakKey(const std::vector<CostQuery>& rivals);
-  /// Measures rivals in turn and returns a row per round; empty if one could not be measured or `may_go_on` said no.
+  /// Measures rivals in turn, up to a failure or until `may_go_on` says no, and returns a row per round; what was not
+  /// measured is skipped.
   std::vector<std::vector<TuningRecord>> MeasureInTurn(const std::vector<MeasureRequest>& rivals,
                                                        const std::function<bool()>& may_go_on);
+  std::vector<TuningRecord> WithoutFailed(const std::vector<CostQuery>& rivals,
+                                          const std::vector<std::vector<TuningRecord>>& rounds);
 
   TuningDatabase& database_;
   std::unique_ptr<Runner> runner_;

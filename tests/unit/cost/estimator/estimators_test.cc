@@ -20,10 +20,12 @@ namespace {
 using testing_graphs::AnyToolchain;
 
 /// Answers 0.1 ms to all, to candidates with 0.3 ms at the 90th percentile, and rates that bound next to nothing;
-/// counts what it is asked. Candidates have schedules: "quick" takes half, "slow" twice as long.
+/// counts what it is asked. Candidates have schedules: "quick" takes half, "slow" twice as long. Candidate `failing`
+/// fails.
 class FakeRunner : public Runner {
  public:
-  FakeRunner(int& asked, int& num_candidates) : asked_(asked), num_candidates_(num_candidates) {}
+  FakeRunner(int& asked, int& num_candidates, const int& failing)
+      : asked_(asked), num_candidates_(num_candidates), failing_(failing) {}
   void Run(const std::vector<MeasureRequest>& requests, const OnAnswer& on_answer) override {
     for (size_t i = 0; i < requests.size(); ++i) {
       ++asked_;
@@ -40,6 +42,11 @@ class FakeRunner : public Runner {
       if (request.find("\"slow\"") != std::string::npos) record.p50 = 2e-4;
       if (std::holds_alternative<ListSchedules>(requests[i].task)) record.schedules = {"slow", "quick"};
       record.num_samples = 11;
+      const auto* timed = std::get_if<TimePartition>(&requests[i].task);
+      if (timed != nullptr && timed->partition.candidate && timed->partition.candidate->number == failing_) {
+        record.ok = false;
+        record.reason = "its results are wrong";
+      }
       if (!on_answer(i, record)) return;
     }
   }
@@ -47,6 +54,7 @@ class FakeRunner : public Runner {
  private:
   int& asked_;
   int& num_candidates_;
+  const int& failing_;
 };
 
 /// abs, relu, relu, and the candidates of "native" in it.
@@ -67,7 +75,7 @@ class EstimatorsTest : public testing::Test, public CandidateSource {
 
   EstimatorSetting Setting() {
     EstimatorSetting setting{.database = database_,
-                             .runner = std::make_unique<FakeRunner>(asked_, num_candidates_asked_),
+                             .runner = std::make_unique<FakeRunner>(asked_, num_candidates_asked_, failing_),
                              .candidates = *this,
                              .options = {},
                              .on_measure = nullptr,
@@ -101,6 +109,16 @@ class EstimatorsTest : public testing::Test, public CandidateSource {
         {workload, request.layouts, work, native_, candidate, At(candidate).sub_graph.OperatorLabel(graph_)});
   }
 
+  /// Of two candidates: any will do, who is whose rival is for the partitioner to say.
+  std::vector<TuningRecord> BreakTies(CostEstimator& estimator, CandidateHandle first, CandidateHandle second) const {
+    const PartitionRequest a = RequestOf(first), b = RequestOf(second);
+    const Work work = WorkOf(a.function);
+    const StructuralHashOptions by_shape{.constants_by_shape = true};
+    const std::string hash_a = StructuralHash(a.function, by_shape), hash_b = StructuralHash(b.function, by_shape);
+    return estimator.BreakTies(
+        {{hash_a, a.layouts, work, native_, first, "a"}, {hash_b, b.layouts, work, native_, second, "b"}});
+  }
+
   std::unique_ptr<CostEstimator> Mock(const std::string& table) { return MakeEstimator("mock=" + table, Setting()); }
 
   const TemporaryFolder folder_;
@@ -110,6 +128,7 @@ class EstimatorsTest : public testing::Test, public CandidateSource {
   std::vector<CandidatePartition> candidates_;
   int asked_ = 0;
   int num_candidates_asked_ = 0;
+  int failing_ = -1;
 };
 
 TEST_F(EstimatorsTest, AreKnownByName) {
@@ -171,16 +190,7 @@ TEST_F(EstimatorsTest, RivalsAreMeasuredInTurnOnce) {
   Ask(*estimator, {4});
   Ask(*estimator, {4, 5});
   const int asked = num_candidates_asked_;
-  // Any two will do: who is whose rival is for the partitioner to say.
-  const auto settle = [&](CostEstimator& of) {
-    const CandidateHandle first = HandleOf({4}), second = HandleOf({4, 5});
-    const PartitionRequest a = RequestOf(first), b = RequestOf(second);
-    const Work work = WorkOf(a.function);
-    const StructuralHashOptions by_shape{.constants_by_shape = true};
-    const std::string hash_a = StructuralHash(a.function, by_shape), hash_b = StructuralHash(b.function, by_shape);
-    return of.BreakTies(
-        {{hash_a, a.layouts, work, native_, first, "a"}, {hash_b, b.layouts, work, native_, second, "b"}});
-  };
+  const auto settle = [&](CostEstimator& of) { return BreakTies(of, HandleOf({4}), HandleOf({4, 5})); };
   const std::vector<TuningRecord> settled = settle(*estimator);
   EXPECT_EQ(num_candidates_asked_, asked + 6);  // three rounds of two
   EXPECT_EQ(settled[0].p50, settled[1].p50);
@@ -190,6 +200,24 @@ TEST_F(EstimatorsTest, RivalsAreMeasuredInTurnOnce) {
   const std::unique_ptr<CostEstimator> later = MakeEstimator("measure", Setting());
   EXPECT_EQ(settle(*later)[1].p50, settled[1].p50);
   EXPECT_EQ(num_candidates_asked_, asked + 6);
+}
+
+TEST_F(EstimatorsTest, RivalsThatFailInTurnAreNotMeasuredAgain) {
+  const CandidateHandle fails = HandleOf({4}), other = HandleOf({4, 5});
+  const std::unique_ptr<CostEstimator> estimator = MakeEstimator("measure", Setting());
+  Ask(*estimator, {4});
+  Ask(*estimator, {4, 5});
+  failing_ = fails.number;
+  const std::vector<TuningRecord> settled = BreakTies(*estimator, fails, other);
+  EXPECT_FALSE(settled[0].ok);
+  EXPECT_EQ(settled[0].reason, "its results are wrong");
+  EXPECT_TRUE(settled[1].ok);
+  EXPECT_EQ(estimator->counts().failed, 1);
+  // That is its cost from now on, for others too.
+  const int asked = num_candidates_asked_;
+  EXPECT_FALSE(Ask(*estimator, {4}).ok);
+  EXPECT_FALSE(Ask(*MakeEstimator("measure", Setting()), {4}).ok);
+  EXPECT_EQ(num_candidates_asked_, asked);
 }
 
 TEST_F(EstimatorsTest, SchedulesAreTriedOnceAndTheBestIsKept) {
@@ -294,6 +322,7 @@ TEST_F(EstimatorsTest, TheFormulaMeasuresNoCandidate) {
   EXPECT_TRUE(one.ok);
   EXPECT_GT(Ask(*analytic, {3, 4, 5}).p50, one.p50);
   EXPECT_EQ(asked_, asked_once) << "probes are measured once";
+  BreakTies(*analytic, HandleOf({3}), HandleOf({4, 5}));
   EXPECT_EQ(num_candidates_asked_, 0);
   const auto measuring = MakeEstimator("measure", Setting());
   Ask(*measuring, {3});
