@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "collage/support/error.h"
 #include "support/environment.h"
@@ -78,6 +80,54 @@ void WriteFile(const std::filesystem::path& path, std::string_view content) {
   if (!is_closed) fail(errno);
 }
 
+namespace {
+
+constexpr std::string_view kTemporaryName = "collage-work-XXXXXX";
+constexpr int kNotFree = -2;
+
+/// Opens a folder and locks it for this process and those that it forks, until all of them have closed it or ended. -1
+/// where it cannot be opened or locked at all, kNotFree where it is locked, or was removed meanwhile.
+int HoldFolder(const std::filesystem::path& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return errno == ENOENT ? kNotFree : -1;
+  struct stat status {};
+  const bool is_locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+  const bool is_taken = !is_locked && errno == EWOULDBLOCK;
+  if (is_locked && fstat(fd, &status) == 0 && status.st_nlink > 0) return fd;
+  close(fd);
+  return is_locked || is_taken ? kNotFree : -1;
+}
+
+/// Whether it is a folder as TemporaryFolder makes them, of this user.
+bool IsTemporaryFolder(const std::filesystem::path& path) {
+  const std::string name = path.filename();
+  const size_t prefix = kTemporaryName.find('X');
+  if (name.size() != kTemporaryName.size() || name.substr(0, prefix) != kTemporaryName.substr(0, prefix)) return false;
+  struct stat status {};
+  return lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+         (status.st_mode & 0777) == 0700;
+}
+
+/// Removes the folders in `parent` whose processes were killed before they could: nobody holds them. Once for each
+/// parent in a process.
+void RemoveAbandonedFolders(const std::filesystem::path& parent) {
+  static std::mutex mutex;
+  static std::set<std::filesystem::path> seen;
+  const std::lock_guard lock(mutex);
+  if (!seen.insert(parent).second) return;
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator at(parent, ignored), end; !ignored && at != end; at.increment(ignored)) {
+    if (!IsTemporaryFolder(at->path())) continue;
+    const int fd = HoldFolder(at->path());
+    if (fd < 0) continue;
+    std::error_code unremoved;
+    std::filesystem::remove_all(at->path(), unremoved);
+    close(fd);
+  }
+}
+
+}  // namespace
+
 TemporaryFolder::TemporaryFolder() {
   std::error_code failed;
   const std::filesystem::path parent = std::filesystem::temp_directory_path(failed);
@@ -85,18 +135,27 @@ TemporaryFolder::TemporaryFolder() {
     throw Error(ErrorCategory::kResource, "the folder of temporary files is not there",
                 GetEnvironment("TMPDIR").value_or("/tmp"), "set TMPDIR to a folder that is");
   }
-  std::string name = (parent / "collage-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) {
-    throw Error(ErrorCategory::kResource, fmt::format("cannot make a temporary folder: {}", std::strerror(errno)),
-                name);
+  fd_ = kNotFree;
+  RemoveAbandonedFolders(parent);
+  // Another process may take the folder for abandoned before it is locked.
+  for (int tries = 0; tries < 8 && fd_ == kNotFree; ++tries) {
+    path_ = parent / kTemporaryName;
+    std::string name = path_;
+    if (mkdtemp(name.data()) == nullptr) break;
+    path_ = name;
+    fd_ = HoldFolder(path_);
   }
-  path_ = name;
+  if (fd_ == kNotFree) {
+    throw Error(ErrorCategory::kResource, fmt::format("cannot make a temporary folder: {}", std::strerror(errno)),
+                path_.string());
+  }
   noted_.emplace(path_);
 }
 
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+  if (fd_ >= 0) close(fd_);
 }
 
 namespace {

@@ -31,6 +31,7 @@ void WriteWhole(const std::filesystem::path& path, std::string_view content);
 void CheckCanWrite(const std::filesystem::path& path);
 
 /// A new folder among the system's temporary ones, gone with its contents when this is, or a signal ends the command.
+/// Nothing can remove it when the process is killed: the next process that makes one in the same place does.
 class TemporaryFolder {
  public:
   /// Throws kResource when none can be made.
@@ -44,6 +45,7 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+  int fd_ = -1;  ///< locked for as long as the folder is used; below 0 where the file system has no locks
   std::optional<NotedTemporary> noted_;
 };
 

@@ -11,8 +11,8 @@ For a SQLite file and for a PostgreSQL server of its own:
     --crowd compilations run at once, every third is killed. The others succeed; `collage db verify` finds nothing; compiling a
     model again measures nothing; nobody waits for a lock longer than two seconds, the time in which a process starts aside.
 
-A process that is killed so leaves its temporary files, since nobody is there to remove them; how many is printed. Exit code: 1 if
-anything is wrong, 77 if a server is wanted and PostgreSQL is not installed.
+A process that is killed so leaves its temporary files, since nobody is there to remove them: the next one removes them. Exit code: 1
+if anything is wrong, 77 if a server is wanted and PostgreSQL is not installed.
 """
 
 import argparse
@@ -146,11 +146,10 @@ def kill_at_moments(bench: Bench, moments: int) -> None:
         if number % 20 == 0 or number == moments:
             bench.check_database(when)
         before = now
-    left = len(list(bench.temporary.iterdir()))
-    print(
-        f"{bench.database}: {moments} kills within {usual:.1f} s, {before} records, {left} temporary folders left",
-        flush=True,
-    )
+    bench.measured(0)
+    left = [path.name for path in bench.temporary.iterdir()]
+    bench.expect(not left, f"a compilation left temporary files of those that were killed: {left}")
+    print(f"{bench.database}: {moments} kills within {usual:.1f} s, {before} records", flush=True)
 
 
 def open_together(bench: Bench, openings: int) -> None:

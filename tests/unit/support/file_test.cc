@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -63,6 +64,47 @@ TEST(File, TemporaryFoldersAreSeveralAndGoWithTheirContents) {
     WriteFile(folder / "inner/a", "text");
   }
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+/// Makes a folder with a file in it, in a process that then is killed, or waits until the descriptor that is returned
+/// is closed.
+int FolderOfAnotherProcess(bool is_killed, pid_t& process) {
+  std::array<int, 2> made{}, until{};
+  EXPECT_EQ(pipe(made.data()), 0);
+  EXPECT_EQ(pipe(until.data()), 0);
+  process = fork();
+  if (process == 0) {
+    close(until[1]);
+    const TemporaryFolder folder;
+    WriteFile(folder / "a", "text");
+    EXPECT_TRUE(WriteAll(made[1], "!", 1));
+    char end = 0;
+    if (!is_killed && read(until[0], &end, 1) >= 0) _exit(0);
+    raise(SIGKILL);
+  }
+  char begin = 0;
+  EXPECT_EQ(read(made[0], &begin, 1), 1);
+  if (is_killed) waitpid(process, nullptr, 0);
+  for (const int fd : {made[0], made[1], until[0]}) close(fd);
+  return until[1];
+}
+
+TEST(File, TemporaryFoldersOfKilledProcessesGoWithTheNextOne) {
+  const TemporaryFolder parent;
+  const char* old = std::getenv("TMPDIR");
+  const std::string restored = old == nullptr ? "" : old;
+  setenv("TMPDIR", parent.path().c_str(), 1);
+  std::filesystem::create_directory(parent / "collage-work-notmine");  // of another length
+  pid_t killed = 0, alive = 0;
+  close(FolderOfAnotherProcess(true, killed));
+  EXPECT_EQ(NumFiles(parent), 2);
+  const int until = FolderOfAnotherProcess(false, alive);
+  EXPECT_EQ(NumFiles(parent), 2) << "the one of the killed process is gone, the other one is there";
+  const TemporaryFolder mine;
+  EXPECT_EQ(NumFiles(parent), 3) << "the one of the process that lives stays";
+  close(until);
+  waitpid(alive, nullptr, 0);
+  old == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", restored.c_str(), 1);
 }
 
 TEST(File, SaysWhyItCannotBeRead) {
