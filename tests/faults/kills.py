@@ -11,8 +11,8 @@ For a SQLite file and for a PostgreSQL server of its own:
     --crowd compilations run at once, every third is killed. The others succeed; `collage db verify` finds nothing; compiling a
     model again measures nothing; nobody waits for a lock longer than two seconds, the time in which a process starts aside.
 
-A process that is killed so leaves its temporary files, since nobody is there to remove them: the next one removes them. Exit code: 1
-if anything is wrong, 77 if a server is wanted and PostgreSQL is not installed.
+A process that is killed so leaves its temporary files, since nobody is there to remove them: the next one does. Exit code: 1 if
+anything is wrong, 77 if a server is wanted and PostgreSQL is not installed.
 """
 
 import argparse

@@ -109,7 +109,7 @@ class EstimatorsTest : public testing::Test, public CandidateSource {
         {workload, request.layouts, work, native_, candidate, At(candidate).sub_graph.OperatorLabel(graph_)});
   }
 
-  /// Of two candidates: any will do, who is whose rival is for the partitioner to say.
+  /// Any two candidates will do: who is whose rival is for the partitioner to say.
   std::vector<TuningRecord> BreakTies(CostEstimator& estimator, CandidateHandle first, CandidateHandle second) const {
     const PartitionRequest a = RequestOf(first), b = RequestOf(second);
     const Work work = WorkOf(a.function);
@@ -213,7 +213,7 @@ TEST_F(EstimatorsTest, RivalsThatFailInTurnAreNotMeasuredAgain) {
   EXPECT_EQ(settled[0].reason, "its results are wrong");
   EXPECT_TRUE(settled[1].ok);
   EXPECT_EQ(estimator->counts().failed, 1);
-  // That is its cost from now on, for others too.
+  // A failure is its cost from now on, for others too.
   const int asked = num_candidates_asked_;
   EXPECT_FALSE(Ask(*estimator, {4}).ok);
   EXPECT_FALSE(Ask(*MakeEstimator("measure", Setting()), {4}).ok);
