@@ -71,6 +71,7 @@ class SweepSearch : public CoverSearch {
     if (result.covers.empty()) {
       result.stuck_at = StuckPositions(problem, book, result.stuck_at);
     } else {
+      result.stuck_at.clear();  // a sweep within a limit may have found nothing that is better
       const double most = std::min(options.limit, MostSeconds(Total(result.covers[0]), options));
       std::erase_if(result.covers, [&](const Cover& cover) { return Total(cover) > most; });
     }
