@@ -29,7 +29,7 @@ class CompileProgress {
   virtual ~CompileProgress() = default;
   /// A phase begins: "import", "candidates", "search", "play-off", and of programs "check".
   virtual void Phase(const std::string& name) = 0;
-  /// Before the search: the number of distinct costs; the search will ask for some of them.
+  /// Before a search that measures candidates: the number of distinct costs; it will ask for some of them.
   virtual void Costs(int64_t /*num_distinct*/) {}
   /// Within the search: costs measured and costs found in the database so far; `what` is being measured now.
   virtual void Measuring(int64_t measured, int64_t from_database, const std::string& what) = 0;

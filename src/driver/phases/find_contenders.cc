@@ -60,10 +60,10 @@ std::vector<ContenderModule> Compilation::SearchForm(const ModelForm& form, std:
   report_.num_candidates += static_cast<int64_t>(candidates.candidates().size());
   report_.num_variants += static_cast<int64_t>(candidates.variants().size());
   report_.num_distinct += static_cast<int64_t>(candidates.classes().size());
-  if (options_.progress != nullptr) options_.progress->Costs(report_.num_distinct);
   searched->estimator = MakeEstimatorFor(candidates);
   searched->partitioner = std::make_unique<Partitioner>(candidates, *searched->estimator);
   CostEstimator& estimator = *searched->estimator;
+  if (options_.progress != nullptr && estimator.KnowsWhatCompiles()) options_.progress->Costs(report_.num_distinct);
   Partitioner& partitioner = *searched->partitioner;
   if (leaves_out_unknown_) partitioner.LeaveOutUnknown(selection_->native());
 
