@@ -82,7 +82,8 @@ void WriteFile(const std::filesystem::path& path, std::string_view content) {
 
 namespace {
 
-constexpr std::string_view kTemporaryName = "collage-work-XXXXXX";
+constexpr std::string_view kTemporaryPrefix = "collage-work-";
+constexpr std::string_view kRandomLetters = "XXXXXX";  // for mkdtemp to replace
 constexpr int kNotFree = -2;
 
 /// Opens a folder and locks it for this process and those that it forks, until all of them have closed it or ended. -1
@@ -101,8 +102,8 @@ int HoldFolder(const std::filesystem::path& path) {
 /// Whether it is a folder as TemporaryFolder makes them, of this user.
 bool IsTemporaryFolder(const std::filesystem::path& path) {
   const std::string name = path.filename();
-  const size_t prefix = kTemporaryName.find('X');
-  if (name.size() != kTemporaryName.size() || name.substr(0, prefix) != kTemporaryName.substr(0, prefix)) return false;
+  if (!name.starts_with(kTemporaryPrefix)) return false;
+  if (name.size() != kTemporaryPrefix.size() + kRandomLetters.size()) return false;
   struct stat status {};
   return lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
          (status.st_mode & 0777) == 0700;
@@ -139,10 +140,10 @@ TemporaryFolder::TemporaryFolder() {
   RemoveAbandonedFolders(parent);
   // Another process may take the folder for abandoned before it is locked.
   for (int tries = 0; tries < 8 && fd_ == kNotFree; ++tries) {
-    path_ = parent / kTemporaryName;
-    std::string name = path_;
-    if (mkdtemp(name.data()) == nullptr) break;
+    std::string name = parent / fmt::format("{}{}", kTemporaryPrefix, kRandomLetters);
+    const bool is_made = mkdtemp(name.data()) != nullptr;
     path_ = name;
+    if (!is_made) break;
     fd_ = HoldFolder(path_);
   }
   if (fd_ == kNotFree) {

@@ -13,9 +13,11 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "support/environment.h"
 #include "unit/support/throws.h"
 
 namespace collage {
@@ -42,15 +44,26 @@ TEST(File, SaysWhyItCannotBeWritten) {
   ExpectError([] { WriteFile("/dev/full", "text"); }, ErrorCategory::kResource, "/dev/full: error: cannot write");
 }
 
+/// Temporary files go to `folder` for as long as this lives.
+class TemporaryFilesIn {
+ public:
+  explicit TemporaryFilesIn(const std::filesystem::path& folder) : old_(GetEnvironment("TMPDIR")) {
+    setenv("TMPDIR", folder.c_str(), 1);
+  }
+  ~TemporaryFilesIn() { old_ ? setenv("TMPDIR", old_->c_str(), 1) : unsetenv("TMPDIR"); }
+  TemporaryFilesIn(const TemporaryFilesIn&) = delete;
+  TemporaryFilesIn& operator=(const TemporaryFilesIn&) = delete;
+
+ private:
+  std::optional<std::string> old_;
+};
+
 TEST(File, SaysWhichFolderOfTemporaryFilesIsMissing) {
   const TemporaryFolder folder;
-  const char* old = std::getenv("TMPDIR");
-  const std::string restored = old == nullptr ? "" : old;
-  const std::string missing = (folder / "none").string();
-  setenv("TMPDIR", missing.c_str(), 1);
+  const std::filesystem::path missing = folder / "none";
+  const TemporaryFilesIn there(missing);
   ExpectError([] { const TemporaryFolder none; }, ErrorCategory::kResource,
-              missing + ": error: the folder of temporary files is not there");
-  old == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", restored.c_str(), 1);
+              missing.string() + ": error: the folder of temporary files is not there");
 }
 
 TEST(File, TemporaryFoldersAreSeveralAndGoWithTheirContents) {
@@ -91,9 +104,7 @@ int FolderOfAnotherProcess(bool is_killed, pid_t& process) {
 
 TEST(File, TemporaryFoldersOfKilledProcessesGoWithTheNextOne) {
   const TemporaryFolder parent;
-  const char* old = std::getenv("TMPDIR");
-  const std::string restored = old == nullptr ? "" : old;
-  setenv("TMPDIR", parent.path().c_str(), 1);
+  const TemporaryFilesIn there(parent.path());
   std::filesystem::create_directory(parent / "collage-work-notmine");  // of another length
   pid_t killed = 0, alive = 0;
   close(FolderOfAnotherProcess(true, killed));
@@ -104,7 +115,6 @@ TEST(File, TemporaryFoldersOfKilledProcessesGoWithTheNextOne) {
   EXPECT_EQ(NumFiles(parent), 3) << "the one of the process that lives stays";
   close(until);
   waitpid(alive, nullptr, 0);
-  old == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", restored.c_str(), 1);
 }
 
 TEST(File, SaysWhyItCannotBeRead) {
