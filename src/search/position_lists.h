@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "search/indices.h"
@@ -42,9 +43,9 @@ class PositionLists {
   int Union(int a, int b) {
     taken_.clear();
     while (a != 0 && b != 0) {
-      int& lesser = First(a) < First(b) ? a : b;
-      taken_.push_back(First(lesser));
-      lesser = Rest(lesser);
+      if (First(b) < First(a)) std::swap(a, b);
+      taken_.push_back(First(a));
+      a = Rest(a);
     }
     int list = a != 0 ? a : b;
     for (size_t i = taken_.size(); i > 0; --i) list = Cons(taken_[i - 1], list);
